@@ -1,0 +1,1 @@
+"""Measure the quality of a RAG system over time."""

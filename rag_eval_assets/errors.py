@@ -1,0 +1,47 @@
+"""Every error that the project raises on purpose, with the exit code that it stands for.
+
+A message says what was wrong and where; `fix` says what to do about it. Errors about single rows are data, not exceptions:
+they live in the tables as a status.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class EvalError(Exception):
+    """Base of all errors raised on purpose; `exit_code` is what the command line returns for it."""
+
+    exit_code: ClassVar[int] = 3
+
+    def __init__(self, message: str, *, fix: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.fix = fix
+
+    def __str__(self) -> str:
+        return f"{self.message}. {self.fix}" if self.fix else self.message
+
+
+class QualityError(EvalError):
+    """A gate or threshold that the suite set was not met (exit code 1)."""
+
+    exit_code = 1
+
+
+class ConfigurationError(EvalError):
+    """The suite, a file or a model that it names is unusable; nothing was spent or written (exit code 2)."""
+
+    exit_code = 2
+
+
+class InfrastructureError(EvalError):
+    """A service, disk or network failed in a way that stops a stage (exit code 3)."""
+
+    exit_code = 3
+
+
+class RecordingMissingError(EvalError):
+    """Replay was asked for and a call has no recording (exit code 4)."""
+
+    exit_code = 4
