@@ -1,0 +1,113 @@
+"""The documents that an embedded target retrieves from: distinct contexts, the packaged sample, or a file."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import pyarrow as pa
+
+from rag_eval_assets.canonical import sequence_hash, text_hash
+from rag_eval_assets.dataset.examples import context_document_id, is_unicode, read_roles
+from rag_eval_assets.dataset.packaged import sample_documents
+from rag_eval_assets.dataset.rows import open_rows
+from rag_eval_assets.dataset.sources import open_data_sets
+from rag_eval_assets.errors import ConfigurationError
+from rag_eval_assets.suite.load import LoadedSuite
+from rag_eval_assets.tables import CORPUS
+
+CODE_VERSION = "1"
+"""Raised whenever the same documents would give another `corpus` table."""
+
+
+@dataclass(frozen=True)
+class Document:
+    """One document of the corpus."""
+
+    id: str
+    title: str | None
+    text: str
+
+
+@dataclass(frozen=True)
+class DocumentSet:
+    """All documents of a corpus, in the order of their source."""
+
+    documents: tuple[Document, ...]
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash over the ordered ids and texts: any change of the corpus changes it."""
+        return sequence_hash(f"{document.id}\t{text_hash(document.text)}" for document in self.documents)
+
+    def manifest(self) -> pa.Table:
+        """The corpus as table `tables.CORPUS`: hashes instead of texts."""
+        rows = [
+            {
+                "document_id": document.id,
+                "title": document.title,
+                "text_sha256": text_hash(document.text),
+                "characters": len(document.text),
+            }
+            for document in self.documents
+        ]
+        return pa.Table.from_pylist(rows, schema=CORPUS.schema)
+
+
+def load_corpus(suite: LoadedSuite) -> DocumentSet:
+    """Read the corpus of a suite; an empty set where the suite has none.
+
+    Raises:
+        ConfigurationError: the source is missing or unreadable, an id stands twice, or there is no document.
+    """
+    corpus = suite.suite.corpus
+    if corpus is None:
+        return DocumentSet(())
+    if corpus.source == "contexts":
+        documents = _distinct_contexts(suite)
+    else:
+        documents = _read_documents(sample_documents() if corpus.file is None else suite.resolve(corpus.file))
+    made = DocumentSet(tuple(documents))
+    if not made.documents:
+        raise ConfigurationError(
+            f"suite {suite.name!r}: its corpus ({corpus.source}) holds no document with text",
+            fix="Check 'corpus' and, for contexts, the column mapping under 'datasets'",
+        )
+    return made
+
+
+def _distinct_contexts(suite: LoadedSuite) -> Generator[Document]:
+    seen: set[str] = set()
+    for data_set in open_data_sets(suite):
+        for _, _, values in read_roles(data_set, required=("context",)):
+            context = values["context"]
+            if context is None or not context.strip() or not is_unicode(context):
+                continue
+            document_id = values.get("context_id") or context_document_id(context)
+            if document_id not in seen:
+                seen.add(document_id)
+                yield Document(document_id, None, context)
+
+
+def _read_documents(path: Path) -> Generator[Document]:
+    source = open_rows(path)
+    missing = [column for column in ("id", "text") if column not in source.columns]
+    if missing:
+        raise ConfigurationError(
+            f"corpus file {source.name!r} has no column {missing[0]!r}; it has {', '.join(map(repr, source.columns))}",
+            fix="Its documents need the columns id and text, and may have title",
+        )
+    places: dict[str, str] = {}
+    for row in source.read([column for column in ("id", "title", "text") if column in source.columns]):
+        document_id, text = row.values["id"], row.values["text"]
+        if document_id is None or text is None or not text.strip():
+            continue
+        if document_id in places:
+            raise ConfigurationError(
+                f"corpus file {source.name!r}: document id {document_id!r} stands twice, "
+                f"{places[document_id]} and {row.place}"
+            )
+        places[document_id] = row.place
+        yield Document(document_id, row.values.get("title"), text)

@@ -1,0 +1,165 @@
+"""Raw rows made into the examples of a run: ids, hashes, exclusions, the fingerprint of the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from rag_eval_assets.canonical import content_hash, sequence_hash, text_hash
+from rag_eval_assets.dataset.rows import RawRow, RowSource
+from rag_eval_assets.dataset.sources import OpenDataSet, open_data_sets, pick_columns
+from rag_eval_assets.errors import ConfigurationError
+from rag_eval_assets.suite.load import LoadedSuite
+from rag_eval_assets.tables import EVAL_EXAMPLES
+
+CODE_VERSION = "1"
+"""Raised whenever the same rows would give another `eval_examples` table."""
+
+
+@dataclass(frozen=True)
+class Excluded:
+    """A row that is no example: where it stands and why."""
+
+    source: str
+    row: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class ExampleSet:
+    """The examples of a run.
+
+    Attributes:
+        table: schema `tables.EVAL_EXAMPLES`, in the order of the data sets.
+        excluded: rows that are no example.
+        fingerprint: hash of the ordered row hashes.
+        name, split, revision: of the data sets, joined with ` + ` where there are several.
+        total: how many examples there were before `limit`.
+    """
+
+    table: pa.Table
+    excluded: list[Excluded]
+    fingerprint: str
+    name: str
+    split: str | None
+    revision: str | None
+    total: int
+
+    def facts(self) -> dict[str, Any]:
+        """What the report says of the data set beside the rows, as JSON."""
+        return {
+            "name": self.name,
+            "split": self.split,
+            "revision": self.revision,
+            "fingerprint": self.fingerprint,
+            "total": self.total,
+            "excluded": [{"source": e.source, "row": e.row, "reason": e.reason} for e in self.excluded],
+        }
+
+
+@dataclass
+class _Collector:
+    """Examples under construction, with the places of their ids so that a duplicate names both."""
+
+    contexts_are_corpus: bool
+    rows: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    excluded: list[Excluded] = field(default_factory=list[Excluded])
+    places: dict[str, str] = field(default_factory=dict[str, str])
+
+    def add(self, source: str, prefix: str, row: RawRow, values: dict[str, str | None]) -> None:
+        question = values.get("question")
+        if question is None or not question.strip():
+            self.excluded.append(Excluded(source, row.number, "no question"))
+            return
+        broken = [role for role, text in values.items() if text is not None and not is_unicode(text)]
+        if broken:
+            self.excluded.append(Excluded(source, row.number, f"lone surrogates in {', '.join(broken)}"))
+            return
+        example_id = values.get("id") or f"{prefix}row-{row.number}"
+        place = f"{source} {row.place}"
+        if example_id in self.places:
+            raise ConfigurationError(
+                f"example id {example_id!r} stands twice: {self.places[example_id]} and {place}",
+                fix="Make the ids unique, or leave the id column out to have them numbered",
+            )
+        self.places[example_id] = place
+        reference, context = values.get("reference_answer"), values.get("context")
+        context_id = values.get("context_id")
+        if context_id is None and context and self.contexts_are_corpus:
+            context_id = context_document_id(context)
+        self.rows.append(
+            {
+                "example_id": example_id,
+                "question": question,
+                "reference_answer": reference,
+                "context": context,
+                "context_id": context_id,
+                "source": source,
+                "source_row": row.number,
+                "row_sha256": content_hash([question, reference, context]),
+            }
+        )
+
+
+def is_unicode(text: str) -> bool:
+    """Whether `text` can be written as UTF-8, that is, holds no lone surrogate."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def context_document_id(context: str) -> str:
+    """Document id of a context where the contexts are the corpus: equal texts are one document."""
+    return f"ctx-{text_hash(context)[:16]}"
+
+
+def load_examples(suite: LoadedSuite, limit: int | None = None) -> ExampleSet:
+    """Read the examples of a suite.
+
+    Args:
+        suite: the suite.
+        limit: only the first so many examples.
+
+    Raises:
+        ConfigurationError: a source is missing or unreadable, a column is missing, an id stands twice, or there is
+            no example at all.
+    """
+    corpus = suite.suite.corpus
+    collector = _Collector(contexts_are_corpus=corpus is not None and corpus.source == "contexts")
+    opened = open_data_sets(suite)
+    many = sum(len(data_set.sources) for data_set in opened) > 1
+    for data_set in opened:
+        for source, row, values in read_roles(data_set, required=("question",)):
+            prefix = f"{source.name.rsplit('.', 1)[0]}-" if many else ""
+            collector.add(source.name, prefix, row, values)
+    rows = collector.rows
+    if not rows:
+        raise ConfigurationError(
+            f"suite {suite.name!r}: its data sets hold no example ({len(collector.excluded)} rows have no question)",
+            fix="Check the column mapping under 'datasets'",
+        )
+    kept = rows[:limit]
+    return ExampleSet(
+        table=pa.Table.from_pylist(kept, schema=EVAL_EXAMPLES.schema),
+        excluded=collector.excluded,
+        fingerprint=sequence_hash(row["row_sha256"] for row in kept),
+        name=" + ".join(dict.fromkeys(d.name for d in opened)),
+        split=" + ".join(dict.fromkeys(d.split for d in opened if d.split)) or None,
+        revision=" + ".join(dict.fromkeys(d.revision for d in opened if d.revision)) or None,
+        total=len(rows),
+    )
+
+
+def read_roles(
+    data_set: OpenDataSet, *, required: tuple[str, ...]
+) -> Generator[tuple[RowSource, RawRow, dict[str, str | None]]]:
+    """Every row of a data set with its values by role (question, context...) instead of by column."""
+    for source in data_set.sources:
+        picked = pick_columns(source, data_set.columns, required=required)
+        for row in source.read(list(dict.fromkeys(picked.values()))):
+            yield source, row, {role: row.values[column] for role, column in picked.items()}

@@ -1,0 +1,87 @@
+"""Opening the data sets that a suite names: local files, the packaged sample, the Hugging Face hub."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from rag_eval_assets.dataset.hub import hub_files
+from rag_eval_assets.dataset.packaged import sample_questions
+from rag_eval_assets.dataset.rows import RowSource, open_rows
+from rag_eval_assets.errors import ConfigurationError
+from rag_eval_assets.suite.load import LoadedSuite
+from rag_eval_assets.suite.models import Columns, FileDataSet, HuggingFaceDataSet
+
+USUAL_NAMES: dict[str, tuple[str, ...]] = {
+    "id": ("id",),
+    "question": ("question", "input"),
+    "reference_answer": ("reference_answer", "answer", "reference", "expected"),
+    "context": ("context",),
+    "context_id": ("context_id", "document_id"),
+}
+"""Column names that are understood without a mapping; `input` and `expected` are EvalCore's."""
+
+
+@dataclass(frozen=True)
+class OpenDataSet:
+    """A data set that is ready to be read: its files in order, and the names that the report shows."""
+
+    name: str
+    split: str | None
+    revision: str | None
+    sources: tuple[RowSource, ...]
+    columns: Columns
+
+
+def open_data_sets(suite: LoadedSuite) -> list[OpenDataSet]:
+    """Open every data set of a suite, in order.
+
+    Raises:
+        ConfigurationError: a file is missing or unreadable, or the hub's files cannot be had.
+    """
+    opened: list[OpenDataSet] = []
+    for config in suite.suite.datasets:
+        if isinstance(config, FileDataSet):
+            source = open_rows(suite.resolve(config.file), config.format)
+            name, revision, sources = Path(config.file).stem, None, (source,)
+        elif isinstance(config, HuggingFaceDataSet):
+            revision, files = hub_files(config, lock=suite.path.with_name(f"{suite.path.stem}.lock.json"))
+            name, sources = config.huggingface, tuple(open_rows(file) for file in files)
+        else:
+            name, revision, sources = "sample", None, (sample_questions(),)
+        opened.append(OpenDataSet(config.name or name, config.split, revision, sources, config.columns))
+    return opened
+
+
+def pick_columns(source: RowSource, mapping: Columns, *, required: tuple[str, ...]) -> dict[str, str]:
+    """Role (question, context...) to column name of `source`, by the mapping or by the usual names.
+
+    Raises:
+        ConfigurationError: a mapped column is not there, a required role has none, or two usual names compete.
+    """
+    picked: dict[str, str] = {}
+    for role, usual in USUAL_NAMES.items():
+        named: str | None = getattr(mapping, role)
+        if named is not None:
+            if named not in source.columns:
+                raise _no_column(source, f"column {named!r} (columns.{role})")
+            picked[role] = named
+            continue
+        present = [name for name in usual if name in source.columns]
+        if len(present) > 1:
+            raise ConfigurationError(
+                f"data file {source.name!r}: {' and '.join(map(repr, present))} could both be the {role}",
+                fix=f"Say which with 'columns: {{{role}: {present[0]}}}'",
+            )
+        if present:
+            picked[role] = present[0]
+        elif role in required:
+            raise _no_column(source, f"column for the {role} (looked for {', '.join(usual)})")
+    return picked
+
+
+def _no_column(source: RowSource, what: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"data file {source.name!r} has no {what}; it has {', '.join(map(repr, source.columns)) or 'none'}",
+        fix="Map it under 'columns' in the suite",
+    )

@@ -1,0 +1,44 @@
+"""The one folder that everything local lives under, and the places in it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Home:
+    """`RAG_EVAL_HOME` (default `./.rag-eval`); no folder is made before something is written to it."""
+
+    root: Path
+
+    @classmethod
+    def from_environment(cls) -> Home:
+        """The home that the environment names, as an absolute path."""
+        return cls(Path(os.environ.get("RAG_EVAL_HOME") or ".rag-eval").expanduser().resolve())
+
+    @property
+    def tables(self) -> Path:
+        """Parquet tables of the lineage, `<suite>/<target>/<asset>/run_date=D/part-0.parquet`."""
+        return self.root / "tables"
+
+    @property
+    def reports(self) -> Path:
+        """Reports, laid out as on S3: `<env>/eval-runs/yyyy/mm/dd/<run_id>.json`."""
+        return self.root / "reports"
+
+    @property
+    def journals(self) -> Path:
+        """Answers of partitions that are not committed yet."""
+        return self.root / "journals"
+
+    @property
+    def cache(self) -> Path:
+        """What can be deleted at any time and is computed again, such as the embedded target's index."""
+        return self.root / "cache"
+
+    @property
+    def dagster(self) -> Path:
+        """Dagster's own home: run history, event log, schedules."""
+        return self.root / "dagster"

@@ -1,0 +1,1 @@
+"""Keeping what calls returned: the journal of an unfinished partition."""

@@ -1,0 +1,109 @@
+"""The journal: every paid answer of a partition that is not committed yet, so that nobody pays for it twice.
+
+A journal is a file of JSON lines, appended as answers arrive. Its last line may be torn by a kill and is then ignored.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from filelock import FileLock, Timeout
+
+from rag_eval_assets.canonical import canonical_json, content_hash
+from rag_eval_assets.errors import InfrastructureError
+
+SYNC_SECONDS = 0.5
+"""Records reach the operating system at once and survive a kill; the disk is flushed this often (group commit)."""
+
+
+class Journal:
+    """The answers of one suite, target and run date; used by one process at a time.
+
+    Use it as a context manager; `close_committed` deletes it once the partition is committed.
+
+    Raises:
+        InfrastructureError: another process holds the journal, or it cannot be written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = FileLock(path.with_suffix(".lock"))
+        self._records: dict[str, dict[str, Any]] = {}
+        self._descriptor = -1
+        self._synced = time.monotonic()
+
+    def __enter__(self) -> Self:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._lock.acquire(timeout=0)
+            end = self._read()
+            self._descriptor = os.open(self.path, os.O_CREAT | os.O_WRONLY, 0o600)
+            os.ftruncate(self._descriptor, end)
+            os.lseek(self._descriptor, end, os.SEEK_SET)
+        except Timeout as error:
+            raise InfrastructureError(
+                f"another process is generating the answers of journal {self.path.name!r}",
+                fix="Wait for it to end, or stop it, and run again: nothing that it was answered is lost",
+            ) from error
+        except OSError as error:
+            raise InfrastructureError(f"journal {self.path.name!r} cannot be opened ({error})") from error
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._descriptor >= 0:
+            os.fsync(self._descriptor)
+            os.close(self._descriptor)
+            self._descriptor = -1
+        self._lock.release()
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    @staticmethod
+    def key(identity: dict[str, Any], example_id: str, question: str, trial: int) -> str:
+        """Key of one call: what is asked, of what, for which row. A changed target or question finds nothing old."""
+        return content_hash({"target": identity, "example": example_id, "question": question, "trial": trial})
+
+    def get(self, key: str) -> dict[str, Any] | None:
+        """The record of `key`, or None."""
+        return self._records.get(key)
+
+    def append(self, key: str, record: dict[str, Any]) -> None:
+        """Keep a record; it survives a kill of this process from the moment this returns."""
+        line = canonical_json({"key": key, "record": record}) + b"\n"
+        try:
+            os.write(self._descriptor, line)
+            if time.monotonic() - self._synced >= SYNC_SECONDS:
+                os.fsync(self._descriptor)
+                self._synced = time.monotonic()
+        except OSError as error:
+            raise InfrastructureError(f"journal {self.path.name!r} cannot be written ({error})") from error
+        self._records[key] = record
+
+    def close_committed(self) -> None:
+        """The partition is committed: nothing of the journal is needed any more."""
+        self._records.clear()
+        self.path.unlink(missing_ok=True)
+
+    def _read(self) -> int:
+        """Load the whole lines; returns the length of the file up to the last of them."""
+        if not self.path.exists():
+            return 0
+        end = 0
+        for line in self.path.read_bytes().splitlines(keepends=True):
+            if not line.endswith(b"\n"):
+                break
+            end += len(line)
+            try:
+                entry = json.loads(line)
+                self._records[str(entry["key"])] = dict(entry["record"])
+            except (ValueError, KeyError, TypeError):
+                continue  # one damaged line costs one call, not all that come after it
+        return end

@@ -1,0 +1,1 @@
+"""Where tables lie: one Parquet object per asset and run date, replaced atomically."""

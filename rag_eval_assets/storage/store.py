@@ -1,0 +1,147 @@
+"""The table store: one Parquet file per suite, target, table and run date, replaced as a whole or not at all.
+
+A reader, DuckDB's glob included, sees the old version or the new one and never a mix: a table is written to a temporary
+file in the same folder, flushed to the disk, and renamed over the final name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from rag_eval_assets.canonical import canonical_json
+from rag_eval_assets.errors import InfrastructureError
+from rag_eval_assets.storage.atomic import replace_file
+from rag_eval_assets.storage.parquet import read_metadata, read_parquet, write_parquet
+
+FOOTER_KEY = "rag_eval"
+"""Key of the Parquet footer that holds the provenance, as JSON."""
+
+_HASH_ROWS = 1_000
+
+
+@dataclass(frozen=True)
+class TableKey:
+    """Which table: the suite's slug (`<slug>~sample` for limited runs), the target's slug or None, name, run date."""
+
+    suite: str
+    table: str
+    run_date: str
+    target: str | None = None
+
+    @property
+    def path(self) -> str:
+        """Place of the table relative to the store's root."""
+        parts = [self.suite, *([self.target] if self.target else []), self.table, f"run_date={self.run_date}"]
+        return "/".join([*parts, "part-0.parquet"])
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """What a table was made from; stored in the Parquet footer. Holds nothing that differs between equal runs.
+
+    Attributes:
+        code_version: version of the function that made it.
+        inputs: table name to data version of what was read.
+        counts: rows by status.
+        facts: anything else a later stage needs, as JSON.
+    """
+
+    code_version: str
+    inputs: Mapping[str, str] = field(default_factory=dict[str, str])
+    counts: Mapping[str, int] = field(default_factory=dict[str, int])
+    facts: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True)
+class StoredTable:
+    """A table that has been written: where, how large, and the hash of its rows."""
+
+    uri: str
+    rows: int
+    bytes: int
+    data_version: str
+
+
+class TableStore(Protocol):
+    """Reads and writes the tables between the stages."""
+
+    def write(self, key: TableKey, table: pa.Table, provenance: Provenance) -> StoredTable:
+        """Replace the table of `key` atomically."""
+        ...
+
+    def read(self, key: TableKey) -> pa.Table:
+        """The table of `key`; raises InfrastructureError naming the key where there is none."""
+        ...
+
+    def provenance(self, key: TableKey) -> Provenance:
+        """The provenance of the table of `key`; raises InfrastructureError where there is none."""
+        ...
+
+    def exists(self, key: TableKey) -> bool:
+        """Whether there is a table of `key`."""
+        ...
+
+
+class LocalStore:
+    """A table store in a local folder."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def path(self, key: TableKey) -> Path:
+        """The file of `key`."""
+        return self.root / key.path
+
+    def write(self, key: TableKey, table: pa.Table, provenance: Provenance) -> StoredTable:
+        """Replace the table of `key` atomically."""
+        final = self.path(key)
+        footer = {FOOTER_KEY: json.dumps(asdict(provenance), sort_keys=True, allow_nan=False)}
+        replace_file(final, lambda temporary: write_parquet(temporary, table, footer))
+        return StoredTable(str(final), table.num_rows, final.stat().st_size, data_version(table))
+
+    def read(self, key: TableKey) -> pa.Table:
+        """The table of `key`; raises InfrastructureError naming the key where there is none."""
+        return read_parquet(self._existing(key))
+
+    def provenance(self, key: TableKey) -> Provenance:
+        """The provenance of the table of `key`; raises InfrastructureError where there is none."""
+        return Provenance(**json.loads(read_metadata(self._existing(key))[FOOTER_KEY]))
+
+    def exists(self, key: TableKey) -> bool:
+        """Whether there is a table of `key`."""
+        return self.path(key).is_file()
+
+    def run_dates(self, suite: str, target: str | None, table: str) -> list[str]:
+        """The run dates that have a table, oldest first."""
+        folder = self.path(TableKey(suite, table, "-", target)).parent.parent
+        return sorted(path.name.removeprefix("run_date=") for path in folder.glob("run_date=*") if any(path.iterdir()))
+
+    def _existing(self, key: TableKey) -> Path:
+        path = self.path(key)
+        if not path.is_file():
+            raise InfrastructureError(
+                f"table {key.path!r} is not in the store", fix=f"Materialize {key.table!r} for {key.run_date} first"
+            )
+        return path
+
+
+def data_version(table: pa.Table) -> str:
+    """SHA-256 over the schema's names and the rows as canonical JSON: equal content, equal version, however stored."""
+    digest = hashlib.sha256(canonical_json(table.schema.names))
+    for row in _rows(table):
+        digest.update(canonical_json(row))
+        digest.update(b"\n")
+    return digest.hexdigest()
+
+
+def _rows(table: pa.Table) -> Iterator[dict[str, Any]]:
+    for batch in table.to_batches(max_chunksize=_HASH_ROWS):
+        for row in batch.to_pylist():
+            yield {name: value.isoformat() if hasattr(value, "isoformat") else value for name, value in row.items()}

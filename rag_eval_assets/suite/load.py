@@ -1,0 +1,221 @@
+"""Finding, reading and checking suite files; every fault becomes one ConfigurationError that names file and path."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from rag_eval_assets.canonical import content_hash
+from rag_eval_assets.errors import ConfigurationError
+from rag_eval_assets.suite.models import OUT_OF_SCOPE_TYPES, Suite
+from rag_eval_assets.suite.names import distinct_slugs, slug
+
+DEFAULT_SUITE = "embedded"
+"""The packaged suite that needs no network and no keys."""
+
+
+@dataclass(frozen=True)
+class LoadedSuite:
+    """A suite together with where it came from and the names it goes by.
+
+    Attributes:
+        suite: the checked content.
+        path: the file that it was read from; relative paths in it are relative to this file's folder.
+        name: its name for people.
+        slug: its name in asset keys, folders and job names.
+        target_slugs: target name to slug.
+    """
+
+    suite: Suite
+    path: Path
+    name: str
+    slug: str
+    target_slugs: dict[str, str]
+
+    @cached_property
+    def sha256(self) -> str:
+        """Hash of the content, defaults filled in; formatting and comments do not count."""
+        return content_hash(self.suite.model_dump(mode="json"))
+
+    def resolve(self, path: str) -> Path:
+        """A path of the suite file as one of this machine: relative ones start at the suite file's folder."""
+        return (self.path.parent / Path(path).expanduser()).resolve()
+
+    def model_folder(self, model_id: str) -> Path | None:
+        """The folder that the suite names for a model, or None."""
+        override = self.suite.models.get(model_id)
+        return self.resolve(override.folder) if override else None
+
+
+def bundled_suites() -> dict[str, Path]:
+    """The packaged suites, name to file."""
+    folder = Path(str(resources.files("rag_eval_assets.suite") / "bundled"))
+    return {path.stem: path for path in sorted(folder.glob("*.yaml"))}
+
+
+def load_suite(name_or_path: str) -> LoadedSuite:
+    """Load a packaged suite by name, or a suite file by path.
+
+    Raises:
+        ConfigurationError: there is no such suite, or it is not valid.
+    """
+    bundled = bundled_suites()
+    if name_or_path in bundled:
+        return read_suite(bundled[name_or_path])
+    path = Path(name_or_path).expanduser()
+    if path.is_file():
+        return read_suite(path)
+    near = difflib.get_close_matches(name_or_path, bundled, n=1)
+    raise ConfigurationError(
+        f"suite {name_or_path!r} is neither a file nor a packaged suite",
+        fix=f"Did you mean {near[0]!r}?" if near else f"Packaged suites: {', '.join(bundled)}",
+    )
+
+
+def load_suites(places: str | None = None) -> list[LoadedSuite]:
+    """Every suite of `places`: names, files or folders, separated as in PATH; by default `RAG_EVAL_SUITES`.
+
+    Raises:
+        ConfigurationError: a suite is missing or invalid, or two suites have one slug.
+    """
+    given = os.environ.get("RAG_EVAL_SUITES", "") if places is None else places
+    suites: list[LoadedSuite] = []
+    for place in [part for part in given.split(os.pathsep) if part.strip()] or [DEFAULT_SUITE]:
+        folder = Path(place).expanduser()
+        if place not in bundled_suites() and folder.is_dir():
+            files = sorted([*folder.glob("*.yaml"), *folder.glob("*.yml")])
+            if not files:
+                raise ConfigurationError(f"folder {place!r} of RAG_EVAL_SUITES holds no .yaml file")
+            suites.extend(read_suite(file) for file in files)
+        else:
+            suites.append(load_suite(place))
+    check_distinct(suites)
+    return suites
+
+
+def check_distinct(suites: Iterable[LoadedSuite]) -> None:
+    """Raise ConfigurationError where two suites have one slug, naming both files."""
+    seen: dict[str, LoadedSuite] = {}
+    for suite in suites:
+        other = seen.setdefault(suite.slug, suite)
+        if other is not suite:
+            raise ConfigurationError(
+                f"suite names {other.name!r} ({other.path.name}) and {suite.name!r} ({suite.path.name}) "
+                f"both become {suite.slug!r} in asset keys and folders",
+                fix="Rename one of them",
+            )
+
+
+def read_suite(path: Path) -> LoadedSuite:
+    """Read and check one suite file.
+
+    Raises:
+        ConfigurationError: unreadable, not YAML, or not a valid suite; all faults are listed.
+    """
+    data = _read_yaml(path)
+    try:
+        suite = Suite.model_validate(data)
+    except ValidationError as error:
+        faults = [_fault(details, data) for details in error.errors(include_url=False)]
+        raise ConfigurationError(f"{path}: " + "; ".join(faults)) from error
+    name = suite.name or path.stem
+    return LoadedSuite(
+        suite=suite,
+        path=path.resolve(),
+        name=name,
+        slug=slug(name, what="suite"),
+        target_slugs=distinct_slugs(list(suite.targets), what="target"),
+    )
+
+
+class _UniqueKeyLoader(yaml.SafeLoader):
+    """YAML's safe loader, but a key that stands twice in a mapping is an error instead of silently the last one."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[str] = set()
+        for key_node, _ in node.value:
+            key = str(getattr(key_node, "value", ""))
+            if key in seen and key != "<<":
+                raise yaml.MarkedYAMLError(problem=f"key {key!r} stands twice", problem_mark=key_node.start_mark)
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+def _read_yaml(path: Path) -> dict[str, Any]:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{path}: cannot be read ({_first_line(error)})") from error
+    try:
+        data: Any = yaml.load(text, Loader=_UniqueKeyLoader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        where = f" line {mark.line + 1}" if mark else ""
+        raise ConfigurationError(f"{path}:{where} {error.problem or 'not YAML'}") from error
+    except yaml.YAMLError as error:
+        raise ConfigurationError(f"{path}: {_first_line(error)}") from error
+    if not isinstance(data, dict):
+        raise ConfigurationError(f"{path}: a suite is a mapping of keys to values", fix="See `rag-eval schema suite`")
+    return {str(key): value for key, value in data.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def _fault(details: ErrorDetails, data: dict[str, Any]) -> str:
+    """One fault as `path: message, got value`."""
+    path = _path(details["loc"], data)
+    message = details["msg"]
+    context = details.get("ctx", {})
+    if details["type"] == "union_tag_invalid":
+        return f"{path}.type: {_one_of('type', str(context['tag']), str(context['expected_tags']))}"
+    if details["type"] == "union_tag_not_found":
+        return f"{path}: the key 'type' is missing"
+    if details["type"] == "missing":
+        return f"{path}: is required"
+    if details["type"] == "literal_error":
+        what = "type" if details["loc"][-1] == "type" else "value"
+        return f"{path}: {_one_of(what, str(details['input']), str(context['expected']))}"
+    value = details["input"]
+    shown = f", got {value!r}" if isinstance(value, str | int | float | bool) or value is None else ""
+    return f"{path}: {message[0].lower()}{message[1:]}{shown}"
+
+
+def _one_of(what: str, given: str, expected: str) -> str:
+    if what == "type" and given in OUT_OF_SCOPE_TYPES:
+        return f"type {given!r} is outside what this project evaluates"
+    known = [part.strip().strip("'") for part in expected.replace(" or ", ",").split(",")]
+    near = difflib.get_close_matches(given, known, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
+    return f"unknown {what} {given!r} ({hint})"
+
+
+_UNION_TAG_AT = {"datasets": 2, "scorers": 2}
+"""Where pydantic's location holds the tag of a union instead of a key, by top-level key."""
+
+
+def _path(loc: tuple[int | str, ...], data: Any) -> str:
+    """The place of a fault as a dotted path of the file; union tags, which are not in the file, are left out."""
+    parts: list[str] = []
+    node: Any = data
+    for position, part in enumerate(loc):
+        if position == _UNION_TAG_AT.get(str(loc[0])):
+            continue
+        try:
+            node = node[part]
+        except (KeyError, IndexError, TypeError):
+            if part != loc[-1]:
+                continue
+        parts.append(f"[{part}]" if isinstance(part, int) else f".{part}")
+    return "".join(parts).lstrip(".") or "suite"

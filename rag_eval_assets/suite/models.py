@@ -1,0 +1,264 @@
+"""The suite file as strict models: every key is known, every value checked, every message names the path.
+
+The JSON Schema that editors use is exported from these classes, so field descriptions are written for people.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import difflib
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
+from pydantic_core import PydanticCustomError
+
+DEFAULT_START_DATE = dt.date(2026, 1, 1)
+"""First run date that exists where a suite says nothing; earlier dates cannot be backfilled."""
+
+
+class SuiteModel(BaseModel):
+    """Base of all parts: unknown keys are errors that name the nearest known one."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _reject_unknown_keys(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        known = [field.alias or name for name, field in cls.model_fields.items()]
+        given: list[Any] = list(data)  # pyright: ignore[reportUnknownArgumentType]
+        problems = [_unknown_key(str(key), known) for key in given if key not in known]
+        if problems:
+            raise PydanticCustomError("unknown_key", "{problems}", {"problems": "; ".join(problems)})
+        return data  # pyright: ignore[reportUnknownVariableType]
+
+
+def _unknown_key(key: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(key, known, n=1, cutoff=0.6)
+    hint = f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(sorted(known))}"
+    return f"unknown key {key!r} ({hint})"
+
+
+class Columns(SuiteModel):
+    """Which column of a source holds what; a column not named here is looked for under its usual names."""
+
+    id: str | None = Field(None, description="Column of the example's id. Usual name: id.")
+    question: str | None = Field(None, description="Column of the question. Usual names: question, input.")
+    reference_answer: str | None = Field(
+        None, description="Column of the reference answer. Usual names: reference_answer, answer, reference, expected."
+    )
+    context: str | None = Field(None, description="Column of the ground-truth context. Usual name: context.")
+    context_id: str | None = Field(
+        None, description="Column of the context's document id in the corpus. Usual names: context_id, document_id."
+    )
+
+
+class _DataSet(SuiteModel):
+    name: str | None = Field(None, min_length=1, description="Name in the report; by default the source's own.")
+    split: str | None = Field(None, min_length=1, description="Name of the split, for the report.")
+    columns: Columns = Field(default_factory=lambda: Columns.model_validate({}), description="Column mapping.")
+
+
+class FileDataSet(_DataSet):
+    """Rows of a local file."""
+
+    file: str = Field(min_length=1, description="Path of a parquet, jsonl or csv file, relative to the suite file.")
+    format: Literal["parquet", "jsonl", "csv"] | None = Field(None, description="By default told by the file's ending.")
+
+
+class HuggingFaceDataSet(_DataSet):
+    """Rows of a data set on the Hugging Face hub."""
+
+    huggingface: str = Field(pattern=r"^[^/\s]+/[^/\s]+$", description="Id of the data set, `owner/name`.")
+    revision: str = Field(
+        "unverified",
+        min_length=1,
+        description="Commit hash (40 hexadecimal digits), branch or tag; `unverified` resolves once into a lock file.",
+    )
+    split: str | None = Field("test", min_length=1, description="Split to read.")
+
+
+class SampleDataSet(_DataSet):
+    """The questions that are shipped with this package."""
+
+    sample: Literal["builtin"] = Field(description="The packaged sample: a fictional region, written for this project.")
+
+
+def _source_kind(value: Any) -> str | None:
+    keys: tuple[str, ...] = ("file", "huggingface", "sample")
+    if isinstance(value, dict):
+        return next((key for key in keys if key in value), None)
+    return next((key for key in keys if hasattr(value, key)), None)
+
+
+DataSet = Annotated[
+    Annotated[FileDataSet, Tag("file")]
+    | Annotated[HuggingFaceDataSet, Tag("huggingface")]
+    | Annotated[SampleDataSet, Tag("sample")],
+    Discriminator(
+        _source_kind,
+        custom_error_type="data_set_source",
+        custom_error_message="a data set needs one of the keys 'file', 'huggingface', 'sample'",
+    ),
+]
+
+
+class Corpus(SuiteModel):
+    """The documents that an embedded target retrieves from, and that the corpus sensor watches."""
+
+    source: Literal["contexts", "sample", "file"] = Field(
+        description="contexts: the distinct contexts of the data sets; sample: the packaged documents; file: `file`."
+    )
+    file: str | None = Field(
+        None,
+        min_length=1,
+        description="Parquet, jsonl or csv file of documents with columns id, text and perhaps title.",
+    )
+
+    @model_validator(mode="after")
+    def _file_goes_with_source(self) -> Corpus:
+        if (self.source == "file") != (self.file is not None):
+            raise PydanticCustomError("corpus_file", "'file' goes with 'source: file', and only with it")
+        return self
+
+
+class Chunking(SuiteModel):
+    """How documents are cut into passages: whole sentences, with the last ones of a passage opening the next."""
+
+    max_words: int = Field(120, ge=8, le=100_000, description="Most words of a passage; a longer sentence is cut.")
+    overlap_sentences: int = Field(1, ge=0, le=20, description="Sentences that a passage shares with the one before.")
+
+
+class EmbeddedTarget(SuiteModel):
+    """A small RAG pipeline inside this process: dense retrieval and extractive answers; offline, deterministic."""
+
+    type: Literal["embedded"]
+    model: str = Field("all-MiniLM-L6-v2", description="Sentence encoder, an id of the model registry.")
+    top_k: int = Field(5, ge=1, le=1000, description="How many passages are retrieved.")
+    chunking: Chunking = Field(
+        default_factory=lambda: Chunking.model_validate({}), description="Cutting into passages."
+    )
+    answer_sentences: int = Field(2, ge=1, le=20, description="How many sentences an answer quotes at most.")
+    generator: str | None = Field(None, min_length=1, description="Name of the generator in the report.")
+
+
+Target = EmbeddedTarget
+
+OUT_OF_SCOPE_TYPES = ("trace", "trajectory", "json-schema", "subprocess", "accuracy", "macro_f1")
+"""Types of other evaluation tools that this project leaves to them."""
+
+
+class _Scorer(SuiteModel):
+    @property
+    def name(self) -> str:
+        """Name of the scorer in tables and reports."""
+        return str(getattr(self, "type"))  # noqa: B009 - the subclasses' discriminator field
+
+
+class BertScore(_Scorer):
+    """BERTScore (Zhang et al. 2020), computed locally."""
+
+    type: Literal["bertscore"]
+    model: str = Field("bert-base-uncased", description="Token encoder, an id of the model registry.")
+    layer: int | None = Field(None, ge=1, le=48, description="Layer of the embeddings; by default the registry's.")
+    rescale_with_baseline: bool = Field(False, description="Rescale with bert-score's baseline; the report says so.")
+
+
+class SentenceCosine(_Scorer):
+    """Cosine of sentence embeddings, computed locally."""
+
+    type: Literal["sentence_cosine"]
+    model: str = Field("all-MiniLM-L6-v2", description="Sentence encoder, an id of the model registry.")
+
+
+Scorer = Annotated[BertScore | SentenceCosine, Field(discriminator="type")]
+
+
+class Retrieval(SuiteModel):
+    """When a retrieved passage counts as the ground-truth context (report contract, `retrieval.rank`)."""
+
+    k: int = Field(5, ge=1, le=1000, description="top_k_match is: rank at most k.")
+    match_by: Literal["auto", "document_id", "text"] = Field(
+        "auto", description="auto: by document id where both sides have one, else by text."
+    )
+    min_words: int = Field(8, ge=1, description="A passage of fewer words never matches by text.")
+    max_length_ratio: float = Field(4.0, gt=0, description="Nor does one longer than this many contexts.")
+    ngram: int = Field(5, ge=1, le=20, description="Length of the word n-grams that are compared.")
+    ngram_threshold: float = Field(0.5, gt=0, le=1, description="Share of n-grams found in the context that matches.")
+
+
+class ModelOverride(SuiteModel):
+    """Where the files of a pinned model lie."""
+
+    folder: str = Field(min_length=1, description="Folder of the model's files, relative to the suite file.")
+
+
+class RunOptions(SuiteModel):
+    """How a run goes about it."""
+
+    concurrency: int = Field(4, ge=1, le=256, description="Questions that are with the target at the same time.")
+    max_error_rate: float | None = Field(
+        None, ge=0, le=1, description="The stage stops when more than this share of all examples has failed."
+    )
+    start_date: dt.date = Field(DEFAULT_START_DATE, strict=False, description="First run date that can be evaluated.")
+
+
+class ReportOptions(SuiteModel):
+    """Where reports go and how much they hold."""
+
+    env: str = Field(
+        "dev",
+        pattern=r"^[a-z0-9][a-z0-9-]{0,31}$",
+        description="Environment label, the first part of the report's key.",
+    )
+    max_examples: int = Field(
+        20_000, ge=0, description="Above this many examples the JSON holds none and names the Parquet instead."
+    )
+
+
+class Suite(SuiteModel):
+    """One evaluation suite."""
+
+    name: str | None = Field(None, min_length=1, description="Name of the suite; by default the file's stem.")
+    description: str | None = Field(None, description="One or two sentences for people.")
+    owners: list[str] = Field(
+        default_factory=lambda: ["team:rag-evaluation"],
+        description="Owners of the assets: e-mail addresses, or `team:name`.",
+    )
+    datasets: list[DataSet] = Field(min_length=1, description="Sources of the examples, merged in this order.")
+    corpus: Corpus | None = Field(None, description="The documents; needed by embedded targets.")
+    targets: dict[str, Target] = Field(min_length=1, description="What is evaluated, by name.")
+    scorers: list[Scorer] = Field(min_length=1, description="How answers are compared with references.")
+    retrieval: Retrieval = Field(
+        default_factory=lambda: Retrieval.model_validate({}), description="Matching of passages to contexts."
+    )
+    models: dict[str, ModelOverride] = Field(
+        default_factory=dict[str, ModelOverride], description="Local folders of models, by model id."
+    )
+    run: RunOptions = Field(default_factory=lambda: RunOptions.model_validate({}), description="Run options.")
+    report: ReportOptions = Field(
+        default_factory=lambda: ReportOptions.model_validate({}), description="Report options."
+    )
+
+    @field_validator("owners")
+    @classmethod
+    def _owners_are_addresses_or_teams(cls, owners: list[str]) -> list[str]:
+        for owner in owners:
+            if not owner.startswith("team:") and "@" not in owner:
+                raise PydanticCustomError(
+                    "owner", "owner {owner} is neither an e-mail address nor 'team:<name>'", {"owner": repr(owner)}
+                )
+        return owners
+
+    @model_validator(mode="after")
+    def _parts_fit_together(self) -> Suite:
+        names = [scorer.type for scorer in self.scorers]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise PydanticCustomError("scorer_twice", "scorer {name} is listed twice", {"name": repr(twice[0])})
+        if self.corpus is None and any(target.type == "embedded" for target in self.targets.values()):
+            raise PydanticCustomError(
+                "corpus_missing", "an embedded target needs 'corpus' (such as 'corpus: {{source: contexts}}')", {}
+            )
+        return self
