@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from filelock import FileLock, Timeout
 
-from rag_eval_assets.canonical import canonical_json, content_hash
+from rag_eval_assets.canonical import content_hash
 from rag_eval_assets.errors import InfrastructureError
 
 SYNC_SECONDS = 0.5
@@ -77,7 +77,8 @@ class Journal:
 
     def append(self, key: str, record: dict[str, Any]) -> None:
         """Keep a record; it survives a kill of this process from the moment this returns."""
-        line = canonical_json({"key": key, "record": record}) + b"\n"
+        # ASCII with escapes, since a model's answer may hold a lone surrogate, which UTF-8 cannot; NaN is valid here.
+        line = json.dumps({"key": key, "record": record}).encode("ascii") + b"\n"
         try:
             os.write(self._descriptor, line)
             if time.monotonic() - self._synced >= SYNC_SECONDS:

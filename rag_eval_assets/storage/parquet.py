@@ -1,9 +1,14 @@
-"""The one form in which Parquet is written: equal tables give equal bytes, whatever chunks they came in."""
+"""The one form in which Parquet is written: equal tables give equal bytes, whatever chunks they came in.
+
+Compression and row group size are fixed here, and nothing is written that depends on the time or the machine.
+"""
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
-Equal tables and metadata give equal bytes: compression, row group size and format version are fixed here, and
-nothing is written that depends on the time or the machine.
+
+from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -48,3 +53,32 @@ def read_metadata(path: Path) -> dict[str, str]:
     """What `write_parquet` put into the footer."""
     found = pq.read_schema(path).metadata or {}
     return {key.decode("utf-8"): value.decode("utf-8") for key, value in found.items() if key != _ARROW_SCHEMA_KEY}
+
+
+def column_types(path: Path) -> dict[str, pa.DataType]:
+    """Column name to type, in the file's order.
+
+    Raises:
+        OSError: the file cannot be read.
+        pa.ArrowInvalid: it is no Parquet.
+    """
+    return {field.name: field.type for field in pq.read_schema(path)}
+
+
+def iter_rows(path: Path, columns: Sequence[str], batch_rows: int) -> Generator[dict[str, Any]]:
+    """The rows as dictionaries of the wanted columns, `batch_rows` of them in memory at a time.
+
+    Raises:
+        OSError: the file cannot be read.
+        pa.ArrowInvalid: it is no Parquet.
+    """
+    with pq.ParquetFile(path) as file:
+        for batch in file.iter_batches(batch_size=batch_rows, columns=list(columns)):
+            yield from batch.to_pylist()
+
+
+def is_text(dtype: pa.DataType) -> bool:
+    """Whether a column of this type holds text (or nothing but nulls), dictionary-encoded text included."""
+    value_type = dtype.value_type if isinstance(dtype, pa.DictionaryType) else dtype
+    tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, pa.types.is_null)
+    return any(test(value_type) for test in tests)

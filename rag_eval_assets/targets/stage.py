@@ -1,0 +1,222 @@
+"""Asking a target every question: bounded concurrency, one failure is one row, a dead target ends the stage.
+
+Whatever was answered stands in the journal before the next question is asked, so a run that is stopped resumes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import math
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from rag_eval_assets.dataset.examples import is_unicode
+from rag_eval_assets.errors import InfrastructureError
+from rag_eval_assets.progress import Reporter, Stage, stage
+from rag_eval_assets.recording.journal import Journal
+from rag_eval_assets.status import AnswerStatus
+from rag_eval_assets.tables import CALL_LOG, GENERATED_ANSWERS
+from rag_eval_assets.targets.base import Answer, Passage, Target, TargetCallError
+
+CODE_VERSION = "1"
+"""Raised whenever the same answers would give another `generated_answers` table."""
+
+DEAD_AFTER = 20
+"""So many first calls that fail alike, in one of `DEAD_KINDS`, mean a dead target and not bad rows."""
+
+DEAD_KINDS = frozenset({"transport", "timeout", "401", "403", "404", "target_fault"})
+
+
+@dataclass(frozen=True)
+class StageOptions:
+    """How the stage goes about it.
+
+    Attributes:
+        concurrency: questions that are with the target at the same time.
+        max_error_rate: share of all questions whose failure ends the stage; None for no bound.
+        generator: name of the generator where the target names none.
+    """
+
+    concurrency: int = 4
+    max_error_rate: float | None = None
+    generator: str | None = None
+
+
+@dataclass(frozen=True)
+class Generated:
+    """What the stage made: the answers, how each was obtained, and the answers by status."""
+
+    answers: pa.Table
+    call_log: pa.Table
+    counts: dict[str, int]
+
+
+@dataclass
+class _Asking:
+    """One run of the stage."""
+
+    target: Target
+    journal: Journal
+    options: StageOptions
+    examples: list[dict[str, Any]]
+    running: Stage
+    identity: dict[str, Any]
+    answers: list[dict[str, Any] | None]
+    calls: list[dict[str, Any] | None]
+    failed: Counter[str] = field(default_factory=Counter[str])
+    answered: int = 0
+
+    async def work(self, places: Iterator[int]) -> None:
+        """One worker: takes the next question until none is left. All workers share the iterator."""
+        for place in places:
+            await self.ask(place, trial=0)
+            self.running.advance()
+
+    async def ask(self, place: int, trial: int) -> None:
+        example = self.examples[place]
+        key = Journal.key(self.identity, example["example_id"], example["question"], trial)
+        row_key = {"example_id": example["example_id"], "trial": trial}
+        kept = self.journal.get(key)
+        if kept is not None:
+            answer = Answer.from_json(kept["answer"])
+            answered_at = dt.datetime.fromisoformat(kept["answered_at"])
+            self.answers[place] = {**row_key, **self._row(answer)}
+            self.calls[place] = {**row_key, **_call("journal", kept["latency_ms"], answer.attempts, answered_at)}
+            self.answered += 1
+            return
+        started = time.perf_counter()
+        answer, error = await self._call(example["question"], trial)
+        latency_ms = (time.perf_counter() - started) * 1000
+        answered_at = dt.datetime.now(dt.UTC)
+        if answer is not None:
+            record = {"answer": answer.to_json(), "latency_ms": latency_ms, "answered_at": answered_at.isoformat()}
+            self.journal.append(key, record)
+            self.answered += 1
+            self.answers[place] = {**row_key, **self._row(answer)}
+            self.calls[place] = {**row_key, **_call("live", latency_ms, answer.attempts, answered_at)}
+        elif error is not None:
+            self.answers[place] = {**row_key, **_error_row(error)}
+            self.calls[place] = {**row_key, **_call("live", latency_ms, error.attempts, answered_at)}
+            self._stop_if_dead(error)
+
+    async def _call(self, question: str, trial: int) -> tuple[Answer | None, TargetCallError | None]:
+        try:
+            return await self.target.answer(question, trial), None
+        except TargetCallError as error:
+            return None, error
+        except Exception as error:  # noqa: BLE001 - a target's own fault costs one row, whatever it is
+            return None, TargetCallError("target_fault", f"{type(error).__name__}: {error}")
+
+    def _stop_if_dead(self, error: TargetCallError) -> None:
+        self.failed[error.kind] += 1
+        total, errors = len(self.examples), self.failed.total()
+        alike = self.answered == 0 and len(self.failed) == 1 and error.kind in DEAD_KINDS
+        if alike and errors >= min(DEAD_AFTER, total):
+            raise InfrastructureError(
+                f"the first {errors} calls all failed ({error.kind}): {error}",
+                fix="The target looks dead, so the stage stopped; nothing was committed, and a new run resumes",
+            )
+        rate = self.options.max_error_rate
+        if rate is not None and errors > rate * total:
+            raise InfrastructureError(
+                f"{errors} of {total} calls have failed, more than run.max_error_rate {rate} allows; the last: {error}",
+                fix="Nothing was committed; a new run resumes with the answers that arrived",
+            )
+
+    def _row(self, answer: Answer) -> dict[str, Any]:
+        status, text = _answer_status(answer.text)
+        return {
+            "status": status,
+            "answer": text,
+            "error": None,
+            "generator": answer.generator or self.options.generator,
+            "passages": None if answer.passages is None else [_passage_row(passage) for passage in answer.passages],
+            "input_tokens": answer.input_tokens,
+            "output_tokens": answer.output_tokens,
+            "cost_usd": answer.cost_usd,
+        }
+
+
+def generate_answers(
+    examples: pa.Table, target: Target, journal: Journal, options: StageOptions, reporter: Reporter
+) -> Generated:
+    """Ask `target` every question of `examples` (schema `tables.EVAL_EXAMPLES`).
+
+    Returns:
+        One row per example and trial, in the order of `examples`, whatever the concurrency.
+
+    Raises:
+        InfrastructureError: the target is dead or fails too often; the journal keeps what was answered.
+    """
+    return asyncio.run(_generate(examples.to_pylist(), target, journal, options, reporter))
+
+
+async def _generate(
+    examples: list[dict[str, Any]], target: Target, journal: Journal, options: StageOptions, reporter: Reporter
+) -> Generated:
+    try:
+        await target.prepare(reporter)
+        with stage(reporter, "generated_answers", len(examples), "answers") as running:
+            asking = _Asking(
+                target,
+                journal,
+                options,
+                examples,
+                running,
+                target.identity(),
+                [None] * len(examples),
+                [None] * len(examples),
+            )
+            places = iter(range(len(examples)))
+            await _all_or_first_error([asking.work(places) for _ in range(options.concurrency)])
+    finally:
+        await target.close()
+    answers = pa.Table.from_pylist([row for row in asking.answers if row], schema=GENERATED_ANSWERS.schema)
+    call_log = pa.Table.from_pylist([row for row in asking.calls if row], schema=CALL_LOG.schema)
+    counts = Counter(str(status) for status in answers.column("status").to_pylist())
+    return Generated(answers, call_log, {str(status): counts[str(status)] for status in AnswerStatus})
+
+
+async def _all_or_first_error(workers: list[Any]) -> None:
+    """Run all; the first error cancels the others and is raised as it is."""
+    tasks = [asyncio.ensure_future(worker) for worker in workers]
+    try:
+        await asyncio.gather(*tasks)
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise
+
+
+def _answer_status(text: str | None) -> tuple[AnswerStatus, str | None]:
+    if text is None or not text.strip():
+        return AnswerStatus.EMPTY, text
+    if not is_unicode(text):
+        return AnswerStatus.INVALID_TEXT, _whole_unicode(text)
+    return AnswerStatus.OK, text
+
+
+def _whole_unicode(text: str) -> str:
+    """`text` with each lone surrogate replaced by U+FFFD, so that it can be stored at all."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _passage_row(passage: Passage) -> dict[str, Any]:
+    text = None if passage.text is None else _whole_unicode(passage.text)
+    score = passage.score if passage.score is not None and math.isfinite(passage.score) else None
+    return {"id": passage.id, "document_id": passage.document_id, "text": text, "score": score}
+
+
+def _error_row(error: TargetCallError) -> dict[str, Any]:
+    return {"status": AnswerStatus.ERROR, "answer": None, "error": _whole_unicode(f"{error.kind}: {error}")}
+
+
+def _call(origin: str, latency_ms: float, attempts: int, answered_at: dt.datetime) -> dict[str, Any]:
+    return {"origin": origin, "latency_ms": latency_ms, "attempts": attempts, "answered_at": answered_at}
