@@ -28,18 +28,27 @@ _HASH_ROWS = 1_000
 
 @dataclass(frozen=True)
 class TableKey:
-    """Which table: the suite's slug (`<slug>~sample` for limited runs), the target's slug or None, name, run date."""
+    """Which table.
+
+    Attributes:
+        suite: the suite's slug, `<slug>~sample` for limited runs.
+        table: name of the table.
+        run_date: the partition, YYYY-MM-DD.
+        target: the target's slug; None for tables that all targets share.
+        part: name of the file; only the history has more than one in a partition.
+    """
 
     suite: str
     table: str
     run_date: str
     target: str | None = None
+    part: str = "part-0"
 
     @property
     def path(self) -> str:
         """Place of the table relative to the store's root."""
         parts = [self.suite, *([self.target] if self.target else []), self.table, f"run_date={self.run_date}"]
-        return "/".join([*parts, "part-0.parquet"])
+        return "/".join([*parts, f"{self.part}.parquet"])
 
 
 @dataclass(frozen=True)
@@ -88,6 +97,10 @@ class TableStore(Protocol):
         """Whether there is a table of `key`."""
         ...
 
+    def run_dates(self, key: TableKey) -> list[str]:
+        """The run dates for which the table of `key` is there, oldest first; `key.run_date` itself does not count."""
+        ...
+
 
 class LocalStore:
     """A table store in a local folder."""
@@ -118,10 +131,10 @@ class LocalStore:
         """Whether there is a table of `key`."""
         return self.path(key).is_file()
 
-    def run_dates(self, suite: str, target: str | None, table: str) -> list[str]:
-        """The run dates that have a table, oldest first."""
-        folder = self.path(TableKey(suite, table, "-", target)).parent.parent
-        return sorted(path.name.removeprefix("run_date=") for path in folder.glob("run_date=*") if any(path.iterdir()))
+    def run_dates(self, key: TableKey) -> list[str]:
+        """The run dates for which the table of `key` is there, oldest first; `key.run_date` itself does not count."""
+        tables = self.path(key).parent.parent.glob(f"run_date=*/{key.part}.parquet")
+        return sorted(path.parent.name.removeprefix("run_date=") for path in tables)
 
     def _existing(self, key: TableKey) -> Path:
         path = self.path(key)

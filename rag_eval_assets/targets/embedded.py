@@ -79,15 +79,16 @@ class EmbeddedPipeline:
         sentences = list(dict.fromkeys(sentence for chunk in chunks for sentence in chunk.sentences))
         if not sentences:
             return None
-        scores = [float(self._vector(sentence) @ query) for sentence in sentences]
+        scores = [float(vector @ query) for vector in self._vectors(sentences)]
         best = sorted(range(len(sentences)), key=lambda place: (-scores[place], place))
         floor = scores[best[0]] - SENTENCE_MARGIN
         chosen = [place for place in best[: self._config.answer_sentences] if scores[place] >= floor]
         return " ".join(sentences[place] for place in sorted(chosen))
 
-    def _vector(self, sentence: str) -> Vectors:
-        """A sentence's vector; sentences recur between questions, so each is encoded once."""
+    def _vectors(self, sentences: list[str]) -> list[Vectors]:
+        """The sentences' vectors; sentences recur between questions, so each is encoded once."""
         assert self._encoder is not None
-        if sentence not in self._sentences:
-            self._sentences[sentence] = self._encoder.encode([sentence])[0]
-        return self._sentences[sentence]
+        new = [sentence for sentence in sentences if sentence not in self._sentences]
+        if new:
+            self._sentences.update(zip(new, self._encoder.encode(new), strict=True))
+        return [self._sentences[sentence] for sentence in sentences]

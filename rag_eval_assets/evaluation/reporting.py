@@ -1,0 +1,201 @@
+"""The last stages: one report per target from its tables, and its line in the history."""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from rag_eval_assets.errors import InfrastructureError
+from rag_eval_assets.evaluation.context import Evaluation, Outcome
+from rag_eval_assets.evaluation.stages import match_settings
+from rag_eval_assets.report import build as build_module
+from rag_eval_assets.report.build import DatasetFacts, ReportInputs, RunFacts, build_report
+from rag_eval_assets.report.examples import example_rows
+from rag_eval_assets.report.history import history_row
+from rag_eval_assets.report.host import host_facts, package_versions
+from rag_eval_assets.report.schema import Corpus, InputTable, Report
+from rag_eval_assets.report.write import WrittenReport, write_report
+from rag_eval_assets.storage.store import Provenance, TableKey, data_version
+from rag_eval_assets.tables import CALL_LOG, CORPUS, EVAL_EXAMPLES, GENERATED_ANSWERS, RETRIEVAL_MATCHES, SCORE_HISTORY
+from rag_eval_assets.targets.registry import target_models
+
+EVAL_REPORT = "eval_report"
+"""The asset's name; its table holds one row that points to the newest report of the date."""
+
+RUN_ID_NAMESPACE = uuid.UUID("8a3cf5a0-6d1e-5b0e-9a62-0f3f4f0f2d11")
+"""Fixed for ever: report ids are uuid5 in it, so that re-delivering a report keeps its id."""
+
+
+@dataclass(frozen=True)
+class Materialized:
+    """How one input table came to be, as the orchestrator knows: which run made it, when, in how many seconds."""
+
+    run_id: str
+    at: dt.datetime
+    seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class RunIdentity:
+    """Who builds the report.
+
+    Attributes:
+        run_id: id of the orchestrator's run.
+        inputs: table name to how it came to be; what is not known is left out.
+    """
+
+    run_id: str
+    inputs: Mapping[str, Materialized] = field(default_factory=dict[str, Materialized])
+
+
+@dataclass(frozen=True)
+class _Tables:
+    """All inputs of a report, with their versions."""
+
+    examples: pa.Table
+    answers: pa.Table
+    call_log: pa.Table
+    matches: pa.Table
+    scores: dict[str, pa.Table]
+    provenance: dict[str, Provenance]
+    versions: dict[str, str]
+
+
+def report_run_id(run_id: str, evaluation: Evaluation, target: str) -> str:
+    """UUID of the report that the orchestrator's run `run_id` makes of one target and run date."""
+    slug = evaluation.suite.target_slugs[target]
+    return str(uuid.uuid5(RUN_ID_NAMESPACE, f"{run_id}/{evaluation.namespace}/{slug}/{evaluation.run_date}"))
+
+
+def make_report(evaluation: Evaluation, target: str, identity: RunIdentity) -> tuple[Outcome, WrittenReport]:
+    """The evaluation report of one target: a JSON file, its per-example Parquet, and a pointer to them in the store."""
+    tables = _read_tables(evaluation, target)
+    rows = example_rows(tables.examples, tables.answers, tables.matches, tables.scores)
+    report = build_report(_report_inputs(evaluation, target, identity, tables, rows))
+    written = write_report(evaluation.home.reports, report, rows)
+    line = history_row(report, f"{written.key}.json")
+    provenance = Provenance(build_module.CODE_VERSION, tables.versions)
+    stored = evaluation.store.write(evaluation.key(EVAL_REPORT, target), line, provenance)
+    counts = report.counts.model_dump()
+    outcome = Outcome(stored, counts, _report_metrics(report), notes={"report": str(written.json_path)})
+    return outcome, written
+
+
+def make_history(evaluation: Evaluation, target: str) -> Outcome | None:
+    """One line per report ever written, for trends. A sample leaves none."""
+    if evaluation.is_sample:
+        return None
+    line = evaluation.store.read(evaluation.key(EVAL_REPORT, target))
+    run_id = str(line.column("run_id").to_pylist()[0])
+    key = evaluation.key(SCORE_HISTORY.name, target)
+    provenance = Provenance("1", {EVAL_REPORT: data_version(line)})
+    stored = evaluation.store.write(TableKey(key.suite, key.table, key.run_date, key.target, run_id), line, provenance)
+    return Outcome(stored, {"reports": 1})
+
+
+def _read_tables(evaluation: Evaluation, target: str) -> _Tables:
+    store = evaluation.store
+    shared = {CORPUS.name: None, EVAL_EXAMPLES.name: None}
+    scorers = [scorer.name for scorer in evaluation.suite.suite.scorers]
+    own = dict.fromkeys((GENERATED_ANSWERS.name, CALL_LOG.name, RETRIEVAL_MATCHES.name, *scorers), target)
+    keys = {name: evaluation.key(name, owner) for name, owner in {**shared, **own}.items()}
+    tables = {name: store.read(key) for name, key in keys.items()}
+    provenance = {name: store.provenance(key) for name, key in keys.items()}
+    versions = {name: data_version(table) for name, table in tables.items() if name != CALL_LOG.name}
+    for name, made_from in provenance.items():
+        for used, version in made_from.inputs.items():
+            if used in versions and versions[used] != version:
+                raise InfrastructureError(
+                    f"table {name!r} of {evaluation.run_date} was made from another version of {used!r}",
+                    fix=f"Materialize {name!r} again, so that the report does not mix two evaluations",
+                )
+    return _Tables(
+        tables[EVAL_EXAMPLES.name],
+        tables[GENERATED_ANSWERS.name],
+        tables[CALL_LOG.name],
+        tables[RETRIEVAL_MATCHES.name],
+        {name: tables[name] for name in scorers},
+        provenance,
+        versions,
+    )
+
+
+def _report_inputs(
+    evaluation: Evaluation, target: str, identity: RunIdentity, tables: _Tables, rows: pa.Table
+) -> ReportInputs:
+    suite = evaluation.suite.suite
+    facts = tables.provenance[EVAL_EXAMPLES.name].facts
+    corpus = tables.provenance[CORPUS.name].facts
+    sample = f"the first {rows.num_rows} of {facts['total']} examples" if evaluation.is_sample else None
+    return ReportInputs(
+        run_id=report_run_id(identity.run_id, evaluation, target),
+        timestamp=dt.datetime.now(dt.UTC),
+        suite=evaluation.namespace if evaluation.is_sample else evaluation.suite.name,
+        target=target,
+        dataset=DatasetFacts(facts["name"], facts["split"], facts["revision"], facts["excluded"], sample),
+        rows=rows,
+        call_log=tables.call_log,
+        settings=match_settings(evaluation.suite),
+        run=_run_facts(evaluation, identity, tables),
+        corpus=Corpus(fingerprint=corpus["fingerprint"], documents=corpus["documents"]),
+        models=_models(evaluation, tables),
+        notes=_notes(evaluation, target),
+        max_examples=suite.report.max_examples,
+    )
+
+
+def _run_facts(evaluation: Evaluation, identity: RunIdentity, tables: _Tables) -> RunFacts:
+    inputs: dict[str, InputTable] = {}
+    for name, version in tables.versions.items():
+        made = identity.inputs.get(name)
+        inputs[name] = InputTable(
+            dagster_run_id=made.run_id if made else None,
+            materialized_at=made.at if made else None,
+            data_version=version,
+            code_version=tables.provenance[name].code_version,
+        )
+    seconds = {name: made.seconds for name, made in identity.inputs.items() if made.seconds is not None}
+    return RunFacts(
+        run_date=evaluation.run_date,
+        dagster_run_id=identity.run_id,
+        env=evaluation.suite.suite.report.env,
+        host=host_facts(),
+        seconds=seconds,
+        versions=package_versions(),
+        inputs=inputs,
+    )
+
+
+def _models(evaluation: Evaluation, tables: _Tables) -> dict[str, dict[str, Any]]:
+    """The scorers' own descriptions, taken from the tables that they made: what really scored."""
+    named = {"sentence_cosine": "sentence_transformer"}
+    scorers = [scorer.name for scorer in evaluation.suite.suite.scorers]
+    return {named.get(name, name): dict(tables.provenance[name].facts["scorer"]) for name in scorers}
+
+
+def _notes(evaluation: Evaluation, target: str) -> list[str]:
+    retrieving = set(target_models(evaluation.suite, target))
+    shared = sorted(retrieving & {scorer.model for scorer in evaluation.suite.suite.scorers})
+    if not shared:
+        return []
+    return [
+        f"The target retrieves and the scorers score with the same model ({', '.join(shared)}): it prefers what it "
+        "finds similar itself, so these scores flatter the target."
+    ]
+
+
+def _report_metrics(report: Report) -> dict[str, float]:
+    summary = report.retrieval_summary
+    found: dict[str, float | None] = {
+        "n_examples": report.counts.attempted,
+        "n_errors": report.counts.errored,
+        "top_k_match_rate": summary.top_k_match_rate,
+        "mrr": summary.mrr,
+        **{f"{name}_mean": metric.mean for name, metric in report.answer_similarity_summary.metrics().items()},
+    }
+    return {name: float(value) for name, value in found.items() if value is not None}

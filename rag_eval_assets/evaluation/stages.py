@@ -1,0 +1,151 @@
+"""The stages in the order of the lineage; each docstring is the description of the asset that wraps it."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pyarrow as pa
+
+from rag_eval_assets.dataset import corpus as corpus_module
+from rag_eval_assets.dataset import examples as examples_module
+from rag_eval_assets.dataset.corpus import DocumentSet, load_corpus
+from rag_eval_assets.dataset.examples import load_examples
+from rag_eval_assets.errors import InfrastructureError
+from rag_eval_assets.evaluation.context import Evaluation, Outcome
+from rag_eval_assets.evaluation.preview import preview
+from rag_eval_assets.recording.journal import Journal
+from rag_eval_assets.retrieval import table as retrieval_module
+from rag_eval_assets.retrieval.matching import MatchSettings
+from rag_eval_assets.retrieval.table import match_table
+from rag_eval_assets.scoring.base import Scorer, value_names
+from rag_eval_assets.scoring.registry import build_scorer
+from rag_eval_assets.scoring.table import score_table
+from rag_eval_assets.status import MatchStatus, ScoreStatus
+from rag_eval_assets.storage.store import Provenance, data_version
+from rag_eval_assets.suite.load import LoadedSuite
+from rag_eval_assets.tables import CALL_LOG, CORPUS, EVAL_EXAMPLES, GENERATED_ANSWERS, RETRIEVAL_MATCHES
+from rag_eval_assets.targets import stage as stage_module
+from rag_eval_assets.targets.registry import open_target
+from rag_eval_assets.targets.stage import StageOptions, generate_answers
+
+
+def make_corpus(evaluation: Evaluation) -> Outcome:
+    """Manifest of the documents that the target may retrieve from: ids and hashes, not texts."""
+    documents = load_corpus(evaluation.suite)
+    facts = {"fingerprint": documents.fingerprint, "documents": len(documents.documents)}
+    provenance = Provenance(corpus_module.CODE_VERSION, counts={"documents": len(documents.documents)}, facts=facts)
+    manifest = documents.manifest()
+    stored = evaluation.store.write(evaluation.key(CORPUS.name), manifest, provenance)
+    notes = {"fingerprint": documents.fingerprint}
+    return Outcome(stored, {"documents": stored.rows}, {"documents": float(stored.rows)}, preview(manifest), notes)
+
+
+def make_examples(evaluation: Evaluation) -> Outcome:
+    """The questions of a run with their reference answers and ground-truth contexts."""
+    examples = load_examples(evaluation.suite, evaluation.limit)
+    counts = {"examples": examples.table.num_rows, "excluded": len(examples.excluded), "total": examples.total}
+    provenance = Provenance(examples_module.CODE_VERSION, counts=counts, facts=examples.facts())
+    stored = evaluation.store.write(evaluation.key(EVAL_EXAMPLES.name), examples.table, provenance)
+    metrics = {name: float(count) for name, count in counts.items()}
+    notes = {"data set": examples.name, "fingerprint": examples.fingerprint}
+    return Outcome(stored, counts, metrics, preview(examples.table), notes)
+
+
+def make_answers(evaluation: Evaluation, target: str) -> Outcome:
+    """What the target answered to each question, and the passages it retrieved; only this stage calls the target."""
+    suite, store = evaluation.suite, evaluation.store
+    examples = store.read(evaluation.key(EVAL_EXAMPLES.name))
+    documents = _current_documents(evaluation)
+    opened = open_target(suite, target, documents, evaluation.home.cache)
+    run = suite.suite.run
+    options = StageOptions(concurrency=run.concurrency, max_error_rate=run.max_error_rate)
+    slug = suite.target_slugs[target]
+    journal_path = evaluation.home.journals / evaluation.namespace / slug / f"{evaluation.run_date}.jsonl"
+    with Journal(journal_path) as journal:
+        made = generate_answers(examples, opened, journal, options, evaluation.reporter)
+        inputs = {
+            EVAL_EXAMPLES.name: data_version(examples),
+            CORPUS.name: data_version(documents.manifest()),
+        }
+        provenance = Provenance(stage_module.CODE_VERSION, inputs, made.counts)
+        # The log first: answers that are there are answers whose log is there.
+        store.write(evaluation.key(CALL_LOG.name, target), made.call_log, provenance)
+        stored = store.write(evaluation.key(GENERATED_ANSWERS.name, target), made.answers, provenance)
+        journal.close_committed()
+    failed = made.counts["error"] / max(made.answers.num_rows, 1)
+    origins = Counter(str(origin) for origin in made.call_log.column("origin").to_pylist())
+    metrics = {"answers": float(stored.rows), "error_rate": failed, **{k: float(v) for k, v in made.counts.items()}}
+    notes = {"calls": ", ".join(f"{count} {origin}" for origin, count in sorted(origins.items()))}
+    return Outcome(stored, made.counts, metrics, preview(made.answers), notes)
+
+
+def make_matches(evaluation: Evaluation, target: str) -> Outcome:
+    """Whether, and at which rank, the ground-truth context was among the retrieved passages."""
+    examples, answers, inputs = _examples_and_answers(evaluation, target)
+    matches = match_table(examples, answers, match_settings(evaluation.suite), evaluation.reporter)
+    counts = _status_counts(matches, [str(status) for status in MatchStatus])
+    provenance = Provenance(retrieval_module.CODE_VERSION, inputs, counts)
+    stored = evaluation.store.write(evaluation.key(RETRIEVAL_MATCHES.name, target), matches, provenance)
+    hits = [bool(hit) for hit in matches.column("top_k_match").to_pylist() if hit is not None]
+    metrics = {"judged": float(len(hits))}
+    if hits:
+        metrics["top_k_match_rate"] = sum(hits) / len(hits)
+    return Outcome(stored, counts, metrics, preview(matches))
+
+
+def make_scores(evaluation: Evaluation, target: str, scorer_name: str) -> Outcome:
+    """How near each generated answer is to its reference answer, by one scorer."""
+    scorer = open_scorer(evaluation.suite, scorer_name)
+    examples, answers, inputs = _examples_and_answers(evaluation, target)
+    scores = score_table(scorer, examples, answers, evaluation.reporter)
+    counts = _status_counts(scores, [str(status) for status in ScoreStatus])
+    counts["truncated"] = sum(map(bool, scores.column("truncated").to_pylist()))
+    provenance = Provenance(scorer.code_version, inputs, counts, {"scorer": scorer.describe()})
+    stored = evaluation.store.write(evaluation.key(scorer.spec.name, target), scores, provenance)
+    metrics = {"scored": float(counts[ScoreStatus.SCORED]), **_means(scores, value_names(scorer.spec))}
+    return Outcome(stored, counts, metrics, preview(scores))
+
+
+def match_settings(suite: LoadedSuite) -> MatchSettings:
+    """The suite's `retrieval` block as the matcher's settings."""
+    return MatchSettings(**suite.suite.retrieval.model_dump())
+
+
+def open_scorer(suite: LoadedSuite, name: str) -> Scorer:
+    """The scorer `name` of a suite; raises ConfigurationError where its model cannot be had."""
+    config = next(scorer for scorer in suite.suite.scorers if scorer.name == name)
+    options = config.model_dump(exclude={"type", "model"}, exclude_none=True)
+    return build_scorer(name, config.model, folder=suite.model_folder(config.model), options=options)
+
+
+def _current_documents(evaluation: Evaluation) -> DocumentSet:
+    """The corpus as it is now, which must be the one in the manifest: the answers are about that one."""
+    documents = load_corpus(evaluation.suite)
+    manifest = evaluation.store.provenance(evaluation.key(CORPUS.name))
+    if manifest.facts["fingerprint"] != documents.fingerprint:
+        raise InfrastructureError(
+            f"the corpus has changed since its manifest of {evaluation.run_date} was made",
+            fix=f"Materialize {CORPUS.name!r} of that date again, then the answers",
+        )
+    return documents
+
+
+def _examples_and_answers(evaluation: Evaluation, target: str) -> tuple[pa.Table, pa.Table, dict[str, str]]:
+    examples = evaluation.store.read(evaluation.key(EVAL_EXAMPLES.name))
+    answers = evaluation.store.read(evaluation.key(GENERATED_ANSWERS.name, target))
+    inputs = {EVAL_EXAMPLES.name: data_version(examples), GENERATED_ANSWERS.name: data_version(answers)}
+    return examples, answers, inputs
+
+
+def _status_counts(table: pa.Table, statuses: list[str]) -> dict[str, int]:
+    found = Counter(str(status) for status in table.column("status").to_pylist())
+    return {status: found[status] for status in statuses}
+
+
+def _means(scores: pa.Table, names: tuple[str, ...]) -> dict[str, float]:
+    means: dict[str, float] = {}
+    for name in names:
+        values = [float(value) for value in scores.column(name).to_pylist() if value is not None]
+        if values:
+            means[f"{name}_mean"] = sum(values) / len(values)
+    return means

@@ -1,0 +1,107 @@
+"""Blueprints made into Dagster assets, one run-date partition each.
+
+No `from __future__ import annotations` here: Dagster reads the annotations of asset functions at run time.
+"""
+
+import datetime as dt
+import time
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import dagster as dg
+
+from rag_eval_assets.errors import ConfigurationError, EvalError
+from rag_eval_assets.evaluation.context import Evaluation
+from rag_eval_assets.evaluation.preflight import model_needs, require
+from rag_eval_assets.evaluation.reporting import Materialized, RunIdentity
+from rag_eval_assets.orchestration.compute import GPU_OP_TAGS, GPU_POOL
+from rag_eval_assets.orchestration.lineage import Blueprint, asset_key, input_keys
+from rag_eval_assets.orchestration.metadata import definition_metadata, run_metadata
+from rag_eval_assets.orchestration.resources import EvaluationResource
+from rag_eval_assets.orchestration.session import active_session
+from rag_eval_assets.suite.load import LoadedSuite
+from rag_eval_assets.tables import EVAL_EXAMPLES
+
+
+def run_dates(suite: LoadedSuite) -> dg.DailyPartitionsDefinition:
+    """One partition per day, UTC, today included (`end_offset=1`), so that today can be evaluated today."""
+    return dg.DailyPartitionsDefinition(start_date=suite.suite.run.start_date.isoformat(), timezone="UTC", end_offset=1)
+
+
+def build_asset(suite: LoadedSuite, blueprint: Blueprint) -> dg.AssetsDefinition:
+    """The asset of one blueprint.
+
+    It has no backfill policy: a backfill then makes one run per date, in which a failed blocking check stops what is
+    downstream; with range runs it would not.
+    """
+    keys = input_keys(suite, blueprint)
+    target_slug = None if blueprint.target is None else suite.target_slugs[blueprint.target]
+
+    @dg.asset(
+        key=asset_key(suite, blueprint.name, blueprint.target),
+        deps=list(keys.values()),
+        partitions_def=run_dates(suite),
+        group_name=suite.slug if target_slug is None else f"{suite.slug}/{target_slug}",
+        description=f"{blueprint.spec.description}\n\nGrain: {blueprint.spec.grain}.",
+        owners=list(suite.suite.owners),
+        kinds=set(blueprint.kinds),
+        code_version=blueprint.code_version,
+        metadata=definition_metadata(blueprint.spec, keys),
+        pool=GPU_POOL if blueprint.heavy else None,
+        op_tags=GPU_OP_TAGS if blueprint.heavy else None,
+    )
+    def table(context: dg.AssetExecutionContext, evaluation: EvaluationResource) -> dg.MaterializeResult[Any]:
+        with _failures_reported():
+            opened = evaluation.open(context, suite)
+            if blueprint.name == EVAL_EXAMPLES.name:
+                require(model_needs(suite))  # before anything is spent on a run that could not be scored
+            return _materialize(context, opened, blueprint, keys)
+
+    return table
+
+
+def _materialize(
+    context: dg.AssetExecutionContext, evaluation: Evaluation, blueprint: Blueprint, keys: Mapping[str, dg.AssetKey]
+) -> dg.MaterializeResult[Any]:
+    started = time.perf_counter()
+    outcome = blueprint.make(evaluation, lambda: _identity(context, keys))
+    sample = f"first {evaluation.limit} examples, stored under {evaluation.namespace}" if evaluation.is_sample else None
+    if outcome is None:
+        return dg.MaterializeResult(metadata={"sample": sample or ""}, data_version=dg.DataVersion("sample"))
+    version = outcome.stored.data_version
+    return dg.MaterializeResult(
+        metadata=run_metadata(outcome, time.perf_counter() - started, sample=sample),
+        data_version=dg.DataVersion(f"sample-{version}" if sample else version),
+    )
+
+
+def _identity(context: dg.AssetExecutionContext, keys: Mapping[str, dg.AssetKey]) -> RunIdentity:
+    """Which run made each input of this date, and when, as the event log knows it."""
+    inputs: dict[str, Materialized] = {}
+    for name, key in keys.items():
+        wanted = dg.AssetRecordsFilter(asset_key=key, asset_partitions=[context.partition_key])
+        records = context.instance.fetch_materializations(wanted, limit=1).records
+        materialization = records[0].asset_materialization if records else None
+        if records and materialization:
+            seconds = materialization.metadata.get("seconds")
+            value = seconds.value if seconds else None
+            inputs[name] = Materialized(
+                records[0].run_id,
+                dt.datetime.fromtimestamp(records[0].timestamp, dt.UTC),
+                float(value) if isinstance(value, int | float) else None,
+            )
+    return RunIdentity(context.run.run_id, inputs)
+
+
+@contextmanager
+def _failures_reported() -> Generator[None]:
+    """Turns the project's own errors into one clear Dagster failure and tells the command line about them."""
+    try:
+        yield
+    except EvalError as error:
+        running = active_session()
+        if running:
+            running.failures.append(error)
+        # The same broken configuration fails the same way again; a service may be back.
+        raise dg.Failure(str(error), allow_retries=not isinstance(error, ConfigurationError)) from error

@@ -1,0 +1,71 @@
+"""Asset checks of each table, per run date. Only the table contract blocks what is downstream; the others warn.
+
+No `from __future__ import annotations` here: Dagster reads the annotations of check functions at run time.
+"""
+
+from collections.abc import Callable
+
+import dagster as dg
+
+from rag_eval_assets.evaluation import checks
+from rag_eval_assets.evaluation.checks import CheckOutcome
+from rag_eval_assets.evaluation.context import Evaluation
+from rag_eval_assets.evaluation.reporting import EVAL_REPORT
+from rag_eval_assets.orchestration.assets import run_dates
+from rag_eval_assets.orchestration.lineage import Blueprint, asset_key
+from rag_eval_assets.orchestration.resources import EvaluationResource
+from rag_eval_assets.scoring.registry import SCORERS
+from rag_eval_assets.suite.load import LoadedSuite
+from rag_eval_assets.tables import GENERATED_ANSWERS, SCORE_HISTORY
+
+Check = Callable[[Evaluation], CheckOutcome]
+
+
+def build_checks(suite: LoadedSuite, blueprint: Blueprint) -> list[dg.AssetChecksDefinition]:
+    """The checks of one blueprint's asset."""
+    spec, target = blueprint.spec, blueprint.target
+    made: list[dg.AssetChecksDefinition] = []
+    if blueprint.name != SCORE_HISTORY.name:  # its files are copies of the pointer, which is checked
+        contract: Check = lambda e: checks.check_contract(e, spec, target)  # noqa: E731
+        made.append(_check(suite, blueprint, "table_contract", checks.check_contract.__doc__, contract, blocking=True))
+    if target is not None and blueprint.name == GENERATED_ANSWERS.name:
+        errors: Check = lambda e: checks.check_error_rate(e, target)  # noqa: E731
+        made.append(_check(suite, blueprint, "error_rate", checks.check_error_rate.__doc__, errors))
+    if target is not None and blueprint.name in SCORERS:
+        sound: Check = lambda e: checks.check_scores(e, spec, target)  # noqa: E731
+        made.append(_check(suite, blueprint, "sound_scores", checks.check_scores.__doc__, sound))
+    if target is not None and blueprint.name == EVAL_REPORT:
+        drift: Check = lambda e: checks.check_drift(e, target)  # noqa: E731
+        made.append(_check(suite, blueprint, "drift", checks.check_drift.__doc__, drift))
+    return made
+
+
+def _check(
+    suite: LoadedSuite,
+    blueprint: Blueprint,
+    name: str,
+    description: str | None,
+    check: Check,
+    *,
+    blocking: bool = False,
+) -> dg.AssetChecksDefinition:
+    @dg.asset_check(
+        asset=asset_key(suite, blueprint.name, blueprint.target),
+        name=name,
+        description=description,
+        blocking=blocking,
+        partitions_def=run_dates(suite),
+    )
+    def checked(context: dg.AssetCheckExecutionContext, evaluation: EvaluationResource) -> dg.AssetCheckResult:
+        outcome = check(evaluation.open(context, suite))
+        return dg.AssetCheckResult(
+            passed=outcome.passed,
+            severity=dg.AssetCheckSeverity.ERROR if blocking else dg.AssetCheckSeverity.WARN,
+            description=outcome.summary,
+            metadata={
+                **{figure: float(value) for figure, value in outcome.figures.items()},
+                **({"worst": dg.MetadataValue.json(outcome.worst)} if outcome.worst else {}),
+            },
+        )
+
+    return checked

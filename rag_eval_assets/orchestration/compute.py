@@ -1,0 +1,46 @@
+"""Where the steps run: the executor, the pool that limits heavy steps, and the tags that place them on a cluster."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import dagster as dg
+
+from rag_eval_assets.errors import ConfigurationError
+
+GPU_POOL = "gpu"
+"""Heavy steps take a slot of this pool; the instance template allows one at a time."""
+
+GPU_OP_TAGS: dict[str, Any] = {
+    "dagster-k8s/config": {
+        "container_config": {"resources": {"limits": {"nvidia.com/gpu": "1"}}},
+        "pod_spec_config": {
+            "node_selector": {"rag-eval/gpu": "true"},
+            "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}],
+        },
+    },
+    "dagster-ray/config": {"num_gpus": 1},
+}
+"""Op tags of heavy steps. They act under a step executor only: the k8s one reads the first, dagster-ray the second."""
+
+EXECUTORS = ("in_process", "multiprocess", "k8s")
+
+
+def executor() -> dg.ExecutorDefinition:
+    """The executor that `RAG_EVAL_EXECUTOR` names; by default `in_process`, since a process costs seconds of imports.
+
+    Raises:
+        ConfigurationError: the name is unknown, or `k8s` is asked for while tables lie in a local folder.
+    """
+    name = os.environ.get("RAG_EVAL_EXECUTOR") or EXECUTORS[0]
+    if name == "in_process":
+        return dg.in_process_executor
+    if name == "multiprocess":
+        return dg.multiprocess_executor
+    if name == "k8s":
+        raise ConfigurationError(
+            "RAG_EVAL_EXECUTOR is 'k8s', but the tables lie in a local folder, which pods do not share",
+            fix="Use 'in_process' or 'multiprocess'",
+        )
+    raise ConfigurationError(f"RAG_EVAL_EXECUTOR is {name!r}", fix=f"Use one of {', '.join(EXECUTORS)}")

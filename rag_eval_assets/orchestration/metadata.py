@@ -1,0 +1,105 @@
+"""What Dagster shows of a table: its columns and where they come from, its counts, a preview."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import dagster as dg
+
+from rag_eval_assets.evaluation.context import Outcome
+from rag_eval_assets.tables import TableSpec
+
+_ANSWER_AND_REFERENCE = (("generated_answers", "answer"), ("eval_examples", "reference_answer"))
+_ROW_KEY = {
+    "example_id": (("generated_answers", "example_id"),),
+    "trial": (("generated_answers", "trial"),),
+}
+
+COLUMN_LINEAGE: dict[str, dict[str, tuple[tuple[str, str], ...]]] = {
+    "generated_answers": {
+        "example_id": (("eval_examples", "example_id"),),
+        "answer": (("eval_examples", "question"), ("corpus", "text_sha256")),
+        "passages": (("eval_examples", "question"), ("corpus", "text_sha256")),
+    },
+    "retrieval_matches": {
+        **_ROW_KEY,
+        "rank": (
+            ("generated_answers", "passages"),
+            ("eval_examples", "context"),
+            ("eval_examples", "context_id"),
+        ),
+        "top_k_match": (("generated_answers", "passages"), ("eval_examples", "context")),
+    },
+    "bertscore": {**_ROW_KEY, **dict.fromkeys(("precision", "recall", "f1"), _ANSWER_AND_REFERENCE)},
+    "sentence_cosine": {**_ROW_KEY, "cosine": _ANSWER_AND_REFERENCE},
+}
+"""Table and column to the upstream columns that it is computed from."""
+
+
+def definition_metadata(spec: TableSpec, keys: Mapping[str, dg.AssetKey]) -> dict[str, Any]:
+    """Metadata that holds for every partition: grain, column schema, column lineage.
+
+    Args:
+        spec: the table.
+        keys: asset keys of the tables upstream, by table name.
+    """
+    columns = [
+        dg.TableColumn(
+            name=column.name,
+            type=str(column.dtype),
+            description=column.description,
+            constraints=dg.TableColumnConstraints(nullable=column.nullable),
+        )
+        for column in spec.columns
+    ]
+    lineage = {
+        column: [dg.TableColumnDep(asset_key=keys[table], column_name=upstream) for table, upstream in deps]
+        for column, deps in COLUMN_LINEAGE.get(spec.name, {}).items()
+    }
+    metadata: dict[str, Any] = {
+        "grain": spec.grain,
+        "dagster/column_schema": dg.TableSchema(columns=columns),
+        "dagster/storage_kind": "parquet",
+    }
+    if lineage:
+        metadata["dagster/column_lineage"] = dg.TableColumnLineage(deps_by_column=lineage)
+    return metadata
+
+
+def run_metadata(outcome: Outcome, seconds: float, *, sample: str | None) -> dict[str, Any]:
+    """Metadata of one materialization: where it is, counts, and numbers that plot over run dates.
+
+    A sample's numbers are left out, since they would stand in the plots beside those of whole evaluations.
+    """
+    shown: dict[str, Any] = {
+        "dagster/uri": outcome.stored.uri,
+        "bytes": outcome.stored.bytes,
+        "seconds": seconds,
+        "counts": dg.MetadataValue.json(outcome.counts),
+        **{name: dg.MetadataValue.text(text) for name, text in outcome.notes.items()},
+    }
+    if sample is not None:
+        return {**shown, "sample": dg.MetadataValue.text(sample)}
+    shown["dagster/partition_row_count"] = outcome.stored.rows
+    shown.update({name: float(value) for name, value in outcome.metrics.items() if math.isfinite(value)})
+    if outcome.preview:
+        shown["preview"] = dg.MetadataValue.md(_markdown(outcome.preview))
+    return shown
+
+
+def _markdown(rows: list[dict[str, Any]]) -> str:
+    names = list(rows[0])
+    lines = [names, ["---"] * len(names), *[[_cell(row[name]) for name in names] for row in rows]]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def _cell(value: object) -> str:
+    """A value inside a Markdown table: no markup of its own, no line break, no border."""
+    if value is None:
+        return ""
+    text = f"{value:.4f}" if isinstance(value, float) else str(value)
+    for mark in "\\`*_[]<>|#":
+        text = text.replace(mark, f"\\{mark}")
+    return text
