@@ -1,7 +1,7 @@
 """Every error that the project raises on purpose, with the exit code that it stands for.
 
-A message says what was wrong and where; `fix` says what to do about it. Errors about single rows are data, not exceptions:
-they live in the tables as a status.
+A message says what was wrong and where; `fix` says what to do about it. Errors about single rows are data, not
+exceptions: they live in the tables as a status.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The tables between the stages: one Arrow schema each, with its grain and a description of every column.
 
-Parquet files, Dagster's column metadata and the documentation are all derived from here. No table holds anything that may
-differ between two runs over equal inputs, except `call_log`, which exists for just that.
+Parquet files, Dagster's column metadata and the documentation are all derived from here. No table holds anything that
+may differ between two runs over equal inputs, except `call_log`, which exists for just that.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""`rag-eval`, the command line: results go to stdout, all else to stderr, and the exit code says how it went."""

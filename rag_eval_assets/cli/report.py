@@ -1,0 +1,38 @@
+"""`rag-eval report`: look at a report, and prove that its figures follow from its examples."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from rag_eval_assets.cli.console import stderr
+
+app = typer.Typer(help="Look at reports.", no_args_is_help=True)
+
+File = Annotated[str, typer.Argument(metavar="FILE", help="Path or URI of a report's JSON file.")]
+
+
+@app.command()
+def show(file: File) -> None:
+    """Print a report's summary and its weakest examples."""
+    from rich.console import Console
+
+    from rag_eval_assets.report.read import read_report
+    from rag_eval_assets.report.show import render
+
+    Console(highlight=False).print(render(read_report(file)))
+
+
+@app.command()
+def recompute(file: File) -> None:
+    """Compute every summary again from the examples; exit 1 where a figure differs."""
+    from rag_eval_assets.report.recompute import recompute as recompute_report
+
+    result = recompute_report(file)
+    if result.equal:
+        typer.echo("equal: every summary follows from the examples")
+        return
+    for difference in result.differences:
+        stderr().print(f"differs: {difference}", style="red", markup=False)
+    raise typer.Exit(1)

@@ -1,0 +1,159 @@
+"""`rag-eval run`: evaluate a suite for one run date."""
+
+from __future__ import annotations
+
+import datetime as dt
+import difflib
+import json
+from typing import Annotated, Any
+
+import typer
+
+from rag_eval_assets.cli.console import progress_reporter, stderr
+from rag_eval_assets.errors import ConfigurationError, EvalError
+from rag_eval_assets.report.schema import Report
+from rag_eval_assets.report.write import WrittenReport
+from rag_eval_assets.suite.load import DEFAULT_SUITE, LoadedSuite, load_suite
+
+
+def run(
+    suite: Annotated[str, typer.Argument(help="A packaged suite or the path of a suite file.")] = DEFAULT_SUITE,
+    run_date: Annotated[
+        str | None, typer.Option("--run-date", metavar="DATE", help="Run date, YYYY-MM-DD; by default today, UTC.")
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", metavar="N", help="Evaluate only the first N examples, as a sample apart.")
+    ] = None,
+    target: Annotated[
+        list[str] | None, typer.Option("--target", metavar="NAME", help="Only this target; may be repeated.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show Dagster's log as well.")] = False,
+) -> None:
+    """Evaluate a suite: ask every question, score every answer, write one report per target."""
+    try:
+        code, result = _evaluate(suite, run_date, limit, target, quiet=quiet, verbose=verbose, table=not as_json)
+    except EvalError as error:
+        if not as_json:
+            raise
+        stderr().print(f"error: {error}", style="red", markup=False)
+        code, result = error.exit_code, _with_error(result_json([]), error)
+    if as_json:
+        typer.echo(json.dumps(result, ensure_ascii=False, allow_nan=False))
+    if code:
+        raise typer.Exit(code)
+
+
+def _evaluate(
+    name: str,
+    run_date: str | None,
+    limit: int | None,
+    targets: list[str] | None,
+    *,
+    quiet: bool,
+    verbose: bool,
+    table: bool,
+) -> tuple[int, dict[str, Any]]:
+    suite = load_suite(name)
+    date = check_run_date(suite, run_date)
+    if limit is not None and limit < 1:
+        raise ConfigurationError(f"--limit is {limit}", fix="Give a number from 1")
+    wanted = check_targets(suite, targets)
+    with progress_reporter(quiet=quiet) as reporter:
+        from rag_eval_assets.evaluation.preflight import needs, require
+
+        require(needs(suite))
+        from rag_eval_assets.orchestration.execute import execute  # Dagster takes seconds to import
+
+        done = execute(suite, date, reporter=reporter, targets=wanted, limit=limit, verbose=verbose)
+    if table and not quiet:
+        for written in done.reports:
+            _show(written)
+    for failure in done.failures:
+        stderr().print(f"error: {failure}", style="red", markup=False)
+    result = result_json(done.reports)
+    if done.failures:
+        first = done.failures[0]
+        return first.exit_code, _with_error(result, first)
+    return 0, result
+
+
+def _with_error(result: dict[str, Any], error: EvalError) -> dict[str, Any]:
+    return {**result, "error": str(error), "exit_code": error.exit_code}
+
+
+def check_run_date(suite: LoadedSuite, given: str | None) -> str:
+    """The run date as YYYY-MM-DD, today (UTC) where none is given.
+
+    Raises:
+        ConfigurationError: it is no date, lies before the suite's first or in the future.
+    """
+    today, first = dt.datetime.now(dt.UTC).date(), suite.suite.run.start_date
+    try:
+        date = today if given is None else dt.date.fromisoformat(given)
+    except ValueError as error:
+        raise ConfigurationError(f"--run-date is {given!r}", fix="Give a date as YYYY-MM-DD") from error
+    if date < first:
+        raise ConfigurationError(
+            f"--run-date {date} lies before the suite's first run date {first}", fix="Set 'run.start_date' earlier"
+        )
+    if date > today:
+        raise ConfigurationError(f"--run-date {date} lies in the future", fix=f"Today is {today} (UTC)")
+    return date.isoformat()
+
+
+def check_targets(suite: LoadedSuite, given: list[str] | None) -> list[str]:
+    """The targets to evaluate; all where none is given. Raises ConfigurationError where one is unknown."""
+    known = list(suite.suite.targets)
+    for name in given or []:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            raise ConfigurationError(
+                f"suite {suite.name!r} has no target {name!r}",
+                fix=f"Did you mean {near[0]!r}?" if near else f"Its targets: {', '.join(known)}",
+            )
+    return given or known
+
+
+def result_json(reports: list[WrittenReport]) -> dict[str, Any]:
+    """What `--json` prints: one entry per report, and the only one's fields at top level as well."""
+    entries = [_entry(written) for written in reports]
+    runs = [written.report for written in reports]
+    calls = {
+        "live": sum(report.run.calls.live for report in runs),
+        "journal": sum(report.run.calls.journal for report in runs),
+        "replayed": sum(report.run.calls.replayed for report in runs),
+        "recorded": sum(report.run.calls.recorded for report in runs),
+    }
+    seconds = {name: value for report in runs for name, value in _seconds(report, len(runs) > 1).items()}
+    alone = entries[0] if len(entries) == 1 else {}
+    return {**alone, "reports": entries, "seconds": seconds, "calls": calls}
+
+
+def _entry(written: WrittenReport) -> dict[str, Any]:
+    content = written.report.to_json()
+    return {
+        "target": written.report.target,
+        "run_id": written.report.run_id,
+        "report": str(written.json_path),
+        "content_sha256": written.report.content_sha256,
+        "summary": {name: content[name] for name in ("retrieval_summary", "answer_similarity_summary")},
+        "counts": content["counts"],
+    }
+
+
+def _seconds(report: Report, several: bool) -> dict[str, float]:
+    shared = ("corpus", "eval_examples")
+    return {
+        f"{report.target}/{stage}" if several and stage not in shared else stage: seconds
+        for stage, seconds in report.run.seconds.items()
+    }
+
+
+def _show(written: WrittenReport) -> None:
+    from rag_eval_assets.report.show import render
+
+    console = stderr()
+    console.print(render(written.report))
+    console.print(f"report: {written.json_path}", markup=False, soft_wrap=True)

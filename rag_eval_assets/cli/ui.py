@@ -1,0 +1,38 @@
+"""`rag-eval ui`: Dagster's web server and daemon on this machine, over the same history as `rag-eval run`."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from typing import Annotated
+
+import typer
+
+from rag_eval_assets.cli.console import stderr
+from rag_eval_assets.home import Home
+from rag_eval_assets.suite.load import load_suites
+
+
+def ui(
+    suites: Annotated[
+        list[str] | None, typer.Argument(help="Suites to load; by default those of RAG_EVAL_SUITES.")
+    ] = None,
+    port: Annotated[int, typer.Option("--port", min=1, max=65535, help="Port on 127.0.0.1.")] = 3000,
+) -> None:
+    """Start web server and daemon on 127.0.0.1; Ctrl-C stops both."""
+    if suites:
+        os.environ["RAG_EVAL_SUITES"] = os.pathsep.join(suites)
+    names = ", ".join(suite.name for suite in load_suites())  # a broken suite is told here, not in a log
+    from rag_eval_assets.orchestration.instance import shared_instance
+
+    home = Home.from_environment()
+    os.environ["RAG_EVAL_HOME"] = str(home.root)
+    with shared_instance(home):
+        stderr().print(f"suites: {names}\nhistory: {home.root}\nopen http://127.0.0.1:{port}", markup=False)
+    # A shell's background job ignores SIGINT, and Dagster would pass that on to its children, which nothing could
+    # then stop; this process becomes Dagster, with the default handlers.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    command = [sys.executable, "-m", "dagster", "dev", "-m", "rag_eval_assets.definitions"]
+    os.execv(sys.executable, [*command, "--host", "127.0.0.1", "--port", str(port)])

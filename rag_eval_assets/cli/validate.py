@@ -1,0 +1,52 @@
+"""`rag-eval validate` and `rag-eval schema`: look at a suite without running it."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from rag_eval_assets.cli.console import stderr
+from rag_eval_assets.suite.load import DEFAULT_SUITE, load_suite
+
+
+def validate(
+    suite: Annotated[str, typer.Argument(help="A packaged suite or the path of a suite file.")] = DEFAULT_SUITE,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with 2 as well where something that it needs is missing here.")
+    ] = False,
+    download: Annotated[bool, typer.Option("--download", help="Download missing models into the hub's cache.")] = False,
+) -> None:
+    """Check a suite file, and say what it needs to run and what of that is missing on this machine."""
+    from rag_eval_assets.evaluation.preflight import needs
+
+    loaded = load_suite(suite)
+    console = stderr()
+    console.print(f"{loaded.path.name}: valid ({loaded.name}, sha256 {loaded.sha256[:16]})", markup=False)
+    missing = 0
+    for need in needs(loaded, allow_download=download):
+        if need.problem is None:
+            console.print(f"  found    {need.name}: {need.found}", markup=False, soft_wrap=True)
+        else:
+            missing += 1
+            console.print(f"  missing  {need.name}: {need.problem}", style="yellow", markup=False, soft_wrap=True)
+    if missing and strict:
+        raise typer.Exit(2)
+
+
+class SchemaName(StrEnum):
+    """The schemas that are published."""
+
+    SUITE = "suite"
+    REPORT = "report"
+
+
+def schema(name: Annotated[SchemaName, typer.Argument(help="Which schema.")] = SchemaName.SUITE) -> None:
+    """Print the JSON Schema of suite files or of reports."""
+    from rag_eval_assets.report.publish import json_schema
+    from rag_eval_assets.suite.schema import suite_json_schema
+
+    made = suite_json_schema() if name is SchemaName.SUITE else json_schema()
+    typer.echo(json.dumps(made, indent=2, ensure_ascii=False))

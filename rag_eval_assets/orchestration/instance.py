@@ -1,0 +1,98 @@
+"""The Dagster instance that command line, web server and daemon share, so that they write one history."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from importlib import resources
+from pathlib import Path
+
+import dagster as dg
+
+from rag_eval_assets.home import Home
+
+PID_TAG = "rag_eval/pid"
+BOOT_TAG = "rag_eval/boot"
+STARTED_TAG = "rag_eval/process_started"
+
+_UNFINISHED = [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
+
+
+def dagster_home(home: Home) -> Path:
+    """`DAGSTER_HOME` where it is set, else the folder under our own home; made, with the instance template, if new."""
+    folder = Path(os.environ.get("DAGSTER_HOME") or home.dagster).expanduser().resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    settings = folder / "dagster.yaml"
+    if not settings.exists():
+        template = resources.files("rag_eval_assets.orchestration") / "dagster.yaml"
+        settings.write_text(template.read_text(encoding="utf-8"), encoding="utf-8")
+    return folder
+
+
+@contextmanager
+def shared_instance(home: Home) -> Generator[dg.DagsterInstance]:
+    """The instance of `dagster_home`, with the runs of killed command lines ended first."""
+    os.environ["DAGSTER_HOME"] = str(dagster_home(home))
+    os.environ.setdefault("DAGSTER_DISABLE_TELEMETRY", "1")
+    with dg.DagsterInstance.get() as instance:
+        fail_dead_runs(instance)
+        yield instance
+
+
+def process_tags() -> dict[str, str]:
+    """Run tags that say which process executes the run, so that its death can be noticed later."""
+    pid = os.getpid()
+    return {PID_TAG: str(pid), BOOT_TAG: _boot_id(), STARTED_TAG: _process_start(pid)}
+
+
+def fail_dead_runs(instance: dg.DagsterInstance) -> list[str]:
+    """End the runs whose process is gone, and free their pool slots; returns their ids.
+
+    A run executed in a command line's own process has nobody who would notice that it was killed: it would stay
+    "started" and hold its slot of a pool for ever, and the next run would wait for that slot.
+    """
+    ended: list[str] = []
+    for run in instance.get_runs(dg.RunsFilter(statuses=_UNFINISHED)):
+        if PID_TAG in run.tags and not _is_alive(run.tags):
+            instance.report_run_failed(run, "The process that executed this run is gone.")
+            instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
+            ended.append(run.run_id)
+    return ended
+
+
+def _is_alive(tags: Mapping[str, str]) -> bool:
+    same_boot = tags.get(BOOT_TAG) == _boot_id()
+    return same_boot and _process_start(int(tags[PID_TAG])) == tags.get(STARTED_TAG)
+
+
+def _boot_id() -> str:
+    """Id of the machine's current boot; empty where the system tells none."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
+
+
+def _process_start(pid: int) -> str:
+    """When a process was started, in the system's own unit; `gone` where there is none. Pids are used again."""
+    try:
+        # The second field is the command in parentheses and may hold spaces; the start time is field 22 (proc(5)).
+        after_command = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rsplit(")", 1)[1]
+        return after_command.split()[19]
+    except FileNotFoundError:
+        return _without_proc(pid)
+    except (OSError, IndexError):
+        return "gone"
+
+
+def _without_proc(pid: int) -> str:
+    if Path("/proc/self").exists():
+        return "gone"
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return "gone"
+    except PermissionError:
+        return "unknown"
+    return "unknown"

@@ -1,0 +1,1 @@
+"""The evaluation report: its schema, how it is built from tables, written, read, checked, and shown."""

@@ -1,0 +1,1 @@
+"""Whether the retriever found the ground truth: matching of passages to contexts, and rank metrics."""

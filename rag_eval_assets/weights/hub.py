@@ -1,0 +1,36 @@
+"""The two questions that are put to the Hugging Face hub's client: what is cached, and please download."""
+
+# The client's overloads carry an unparametrised dict.
+# pyright: reportUnknownVariableType=false
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rag_eval_assets.weights.registry import TOKENIZER_FILES, WEIGHTS_FILE, ModelPin
+
+
+def cached_snapshots(model: ModelPin) -> list[Path]:
+    """Folders of the hub's cache with the pinned revision's weights; other files may lack. Never touches the network.
+
+    The weights are asked for by name: the client calls a snapshot incomplete while it lacks any of the repository's
+    files, and these repositories hold many that nobody needs.
+    """
+    from huggingface_hub import try_to_load_from_cache
+
+    names = [name for name in (model.repo_id, model.former_repo_id) if name is not None]
+    files = [try_to_load_from_cache(name, WEIGHTS_FILE, revision=model.revision) for name in names]
+    return [Path(file).parent for file in files if isinstance(file, str)]
+
+
+def download_snapshot(model: ModelPin) -> Path:
+    """Fetch the pinned revision into the hub's cache and return its folder there.
+
+    Without network the client returns an incomplete folder where it has one. Otherwise it raises errors of its own, of
+    its HTTP library and of the operating system.
+    """
+    from huggingface_hub import snapshot_download
+
+    # Named files only: the repositories hold the same weights in several further formats.
+    files = [WEIGHTS_FILE, *TOKENIZER_FILES, "special_tokens_map.json", *model.files]
+    return Path(snapshot_download(model.repo_id, revision=model.revision, allow_patterns=files))
