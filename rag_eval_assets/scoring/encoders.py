@@ -44,7 +44,8 @@ class SentenceEncoder:
                 f"expected {model.pin.max_seq_length}",
                 fix=f"Take all files from revision {model.pin.revision}",
             )
-        self.dimension = int(self._encoder.get_embedding_dimension())
+        # Sets the state of the encoder's own tokenizer once and for all.
+        self.dimension = self._encode(["warm up"], 1).shape[1]
         self.max_tokens = model.pin.max_seq_length
         self.most_tokens = self.max_tokens - int(self._counter.num_special_tokens_to_add())
 

@@ -1,7 +1,7 @@
 """Spreads work over threads that compute with one thread each, so that results do not depend on the number of cores.
 
-torch splits sums by its number of threads, which moves their last bits; and its own threads wait for each other at every
-operation, which costs a multiple of the time where other processes use the cores too.
+torch splits sums by its number of threads, which moves their last bits; and its own threads wait for each other at
+every operation, which costs a multiple of the time where other processes use the cores too.
 """
 
 from __future__ import annotations

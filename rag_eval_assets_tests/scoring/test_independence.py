@@ -80,6 +80,21 @@ def test_an_empty_list_of_references_is_no_reference(scorer: Scorer, alone: list
     assert (scores[0].status, scores[1]) == (ScoreStatus.NO_REFERENCE, alone[0])
 
 
+@pytest.mark.parametrize("threads", [1, 3])
+def test_the_number_of_threads_moves_no_bit_and_is_left_as_it_was(
+    scorer: Scorer, alone: list[PairScore], threads: int
+) -> None:
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        assert scorer.score_pairs(GOOD, no_advance) == alone
+        assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)
+
+
 def test_another_process_with_another_string_hashing_gives_the_same_bits_and_prints_nothing(
     scorer: Scorer, alone: list[PairScore], minilm: ResolvedModel
 ) -> None:
