@@ -58,6 +58,7 @@ class Outcome:
         metrics: finite numbers worth plotting over run dates.
         preview: a few rows with short texts.
         notes: facts worth showing, by name.
+        summary: a summary in Markdown, where the table itself says little.
     """
 
     stored: StoredTable
@@ -67,3 +68,4 @@ class Outcome:
         default_factory=list[dict[str, str | int | float | bool | None]]
     )
     notes: dict[str, str] = field(default_factory=dict[str, str])
+    summary: str | None = None

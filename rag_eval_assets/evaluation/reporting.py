@@ -18,6 +18,7 @@ from rag_eval_assets.report.build import DatasetFacts, ReportInputs, RunFacts, b
 from rag_eval_assets.report.examples import example_rows
 from rag_eval_assets.report.history import history_row
 from rag_eval_assets.report.host import host_facts, package_versions
+from rag_eval_assets.report.markdown import summary_markdown
 from rag_eval_assets.report.schema import Corpus, InputTable, Report
 from rag_eval_assets.report.write import WrittenReport, write_report
 from rag_eval_assets.storage.store import Provenance, TableKey, data_version
@@ -26,6 +27,9 @@ from rag_eval_assets.targets.registry import target_models
 
 EVAL_REPORT = "eval_report"
 """The asset's name; its table holds one row that points to the newest report of the date."""
+
+HISTORY_CODE_VERSION = "1"
+"""Raised whenever the same report would leave another line in `score_history`."""
 
 RUN_ID_NAMESPACE = uuid.UUID("8a3cf5a0-6d1e-5b0e-9a62-0f3f4f0f2d11")
 """Fixed for ever: report ids are uuid5 in it, so that re-delivering a report keeps its id."""
@@ -78,11 +82,13 @@ def make_report(evaluation: Evaluation, target: str, identity: RunIdentity) -> t
     rows = example_rows(tables.examples, tables.answers, tables.matches, tables.scores)
     report = build_report(_report_inputs(evaluation, target, identity, tables, rows))
     written = write_report(evaluation.home.reports, report, rows)
-    line = history_row(report, f"{written.key}.json")
+    # A retried step finds the report of its first try on the disk, and the pointer must tell of that one.
+    line = history_row(written.report, f"{written.key}.json")
     provenance = Provenance(build_module.CODE_VERSION, tables.versions)
     stored = evaluation.store.write(evaluation.key(EVAL_REPORT, target), line, provenance)
     counts = report.counts.model_dump()
-    outcome = Outcome(stored, counts, _report_metrics(report), notes={"report": str(written.json_path)})
+    notes = {"report": str(written.json_path)}
+    outcome = Outcome(stored, counts, _report_metrics(report), notes=notes, summary=summary_markdown(report))
     return outcome, written
 
 
@@ -93,7 +99,7 @@ def make_history(evaluation: Evaluation, target: str) -> Outcome | None:
     line = evaluation.store.read(evaluation.key(EVAL_REPORT, target))
     run_id = str(line.column("run_id").to_pylist()[0])
     key = evaluation.key(SCORE_HISTORY.name, target)
-    provenance = Provenance("1", {EVAL_REPORT: data_version(line)})
+    provenance = Provenance(HISTORY_CODE_VERSION, {EVAL_REPORT: data_version(line)})
     stored = evaluation.store.write(TableKey(key.suite, key.table, key.run_date, key.target, run_id), line, provenance)
     return Outcome(stored, {"reports": 1})
 

@@ -100,7 +100,7 @@ class ReportInputs:
         run: facts of the run.
         corpus: what the target retrieves from, where the suite knows.
         models: what scored, under `bertscore`, `sentence_transformer` or a further scorer's name: fields of
-            `schema.Model`; `source` (where the weights were found) goes to the run's facts.
+            `schema.Model`.
         gates: outcome of the suite's conditions.
         notes: what a reader must know to judge the numbers, such as that retriever and scorer share a model.
         max_examples: above so many examples the report lists none.
@@ -176,7 +176,7 @@ def _dataset(facts: DatasetFacts, rows: pa.Table) -> Dataset:
 def _models(models: Mapping[str, Mapping[str, Any] | None], rows: pa.Table) -> Models:
     generators = sorted({str(name) for name in rows["generator"].to_pylist() if name is not None})
     described = {
-        name: None if facts is None else Model.model_validate({k: v for k, v in facts.items() if k != "source"})
+        name: None if facts is None else Model.model_validate(facts)
         for name, facts in {"bertscore": None, "sentence_transformer": None, **models}.items()
     }
     generator = generators if len(generators) > 1 else next(iter(generators), UNKNOWN_GENERATOR)
@@ -197,7 +197,6 @@ def _run(inputs: ReportInputs) -> Run:
     origins: list[str | None] = inputs.call_log["origin"].to_pylist()
     latencies = [float(value) for value in inputs.call_log["latency_ms"].to_pylist() if value is not None]
     p50, p90, p99 = percentiles(latencies, (50, 90, 99)) if latencies else (None, None, None)
-    sources = {name: model.get("source") for name, model in inputs.models.items() if model is not None}
     return Run(
         run_date=facts.run_date,
         dagster_run_id=facts.dagster_run_id,
@@ -212,6 +211,5 @@ def _run(inputs: ReportInputs) -> Run:
         ),
         host=facts.host,
         versions=dict(facts.versions),
-        weights={name: str(source) for name, source in sources.items() if source is not None},
         inputs=dict(facts.inputs),
     )

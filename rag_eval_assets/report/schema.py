@@ -76,7 +76,6 @@ class Model(ReportModel):
     layer: int | None = Field(None, description="Layer of the token embeddings (BERTScore).")
     max_tokens: int | None = Field(None, description="Longer texts are truncated and marked.")
     rescaled: bool | None = Field(None, description="Whether scores are rescaled with a baseline (BERTScore).")
-    idf: bool | None = Field(None, description="Whether tokens are weighted by idf (BERTScore).")
     engine: str | None = None
     libraries: dict[str, str] | None = Field(
         None,
@@ -255,7 +254,6 @@ class Run(ReportModel):
     calls: Calls
     host: Host
     versions: dict[str, str] = Field(description="Of the libraries, by package.")
-    weights: dict[str, str] = Field(description="Where each model's weights were found, by model.")
     inputs: dict[str, InputTable]
 
 

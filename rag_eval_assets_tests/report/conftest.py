@@ -118,7 +118,7 @@ def run_inputs(**changes) -> ReportInputs:
         "settings": MatchSettings(k=2),
         "run": RunFacts(run_date="2026-03-01", dagster_run_id="d-1", env="qa", host=host),
         "corpus": Corpus(fingerprint="c" * 64, documents=12),
-        "models": {"bertscore": {"id": "bert-base-uncased", "layer": 9, "source": "hub-cache"}},
+        "models": {"bertscore": {"id": "bert-base-uncased", "layer": 9}},
     }
     return ReportInputs(**{**values, **changes})
 

@@ -100,9 +100,6 @@ def test_run_facts(report) -> None:
     assert report.measured_at.days_after_run_date == 1
     assert report.run.latency_ms.model_dump() == {"p50": 102.5, "p90": 104.5, "p99": 104.95}
     assert report.run.calls.model_dump() == {"live": 6, "journal": 0, "replayed": 0, "recorded": 0}
-    # A download today is the hub's cache tomorrow: where weights came from is no content.
-    assert report.run.weights == {"bertscore": "hub-cache"}
-    assert "source" not in report.to_json()["models"]["bertscore"]
 
 
 def test_required_summaries_stand_without_any_scorer(make_inputs, make_rows, tables) -> None:
@@ -170,7 +167,7 @@ class TestContentHash:
                 run_id="7c0c86e7-7d0b-5f0e-8f60-0c1a4a3a6b52",
                 timestamp=later,
                 call_log=inputs.call_log.slice(0, 3),
-                models={"bertscore": {"id": "bert-base-uncased", "layer": 9, "source": "package"}},
+                models={"bertscore": {"id": "bert-base-uncased", "layer": 9}},
                 run=RunFacts(
                     run_date="2026-03-09",
                     dagster_run_id="d-2",

@@ -1,0 +1,29 @@
+"""A report's figures as a Markdown table, for an asset's page; none of the texts that were evaluated stand in it."""
+
+from __future__ import annotations
+
+from rag_eval_assets.report.schema import Interval, Report
+
+
+def summary_markdown(report: Report) -> str:
+    """Counts, retrieval and scores of one report as Markdown."""
+    counts, retrieval = report.counts, report.retrieval_summary
+    rows = [
+        _row(f"top-{retrieval.k} match rate", retrieval.top_k_match_rate, retrieval.top_k_match_rate_ci95),
+        _row("mean reciprocal rank", retrieval.mrr, None),
+        *[
+            _row(f"{name} (mean)", metric.mean, metric.ci95)
+            for name, metric in report.answer_similarity_summary.metrics().items()
+        ],
+    ]
+    head = (
+        f"**{counts.attempted}** asked, {counts.answered} answered, {counts.empty} empty, "
+        f"{counts.invalid_text} invalid text, {counts.errored} errors; {retrieval.n_judged} judged for retrieval"
+    )
+    notes = [f"> {note}" for note in report.notes]
+    return "\n".join([head, "", "| figure | value | 95 % interval |", "| --- | ---: | ---: |", *rows, "", *notes])
+
+
+def _row(name: str, value: float | None, interval: Interval | None) -> str:
+    between = f"{interval[0]:.4f} to {interval[1]:.4f}" if interval else ""
+    return f"| {name} | {'' if value is None else f'{value:.4f}'} | {between} |"
