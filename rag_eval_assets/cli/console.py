@@ -1,4 +1,4 @@
-"""Console and progress bars, on a duplicate of stderr, since Dagster redirects stderr while a step runs."""
+"""Consoles and progress bars; those for stderr are on a duplicate of it, since Dagster redirects stderr in a step."""
 
 from __future__ import annotations
 
@@ -11,25 +11,48 @@ from functools import cache
 from rich.console import Console
 from rich.progress import (
     BarColumn,
-    MofNCompleteColumn,
     Progress,
+    ProgressColumn,
+    Task,
     TaskID,
     TextColumn,
-    TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.text import Text
 
 from rag_eval_assets.progress import LogReporter, Reporter, Stage
+from rag_eval_assets.terminal import sanitize
+
+WIDE = 60
+"""Columns that a bar needs beside its name and numbers to tell more than they do."""
+
+
+def stdout() -> Console:
+    """The console for results."""
+    return Console(highlight=False, emoji=False)
 
 
 @cache
 def stderr() -> Console:
-    """The console for people: messages, tables, progress."""
+    """The console for people: progress, errors, what is going on."""
     try:
         stream = os.fdopen(os.dup(sys.__stderr__.fileno() if sys.__stderr__ else 2), "w", encoding="utf-8", buffering=1)
     except (OSError, ValueError):
-        return Console(stderr=True, highlight=False)
-    return Console(file=stream, highlight=False)
+        return Console(stderr=True, highlight=False, emoji=False)
+    return Console(file=stream, highlight=False, emoji=False)
+
+
+def print_error(error: BaseException) -> None:
+    """Print an error as the one line that it is to scripts: never wrapped, so that paths in it can be copied."""
+    text = " ".join(line.strip() for line in str(error).splitlines())
+    stderr().print(f"error: {sanitize(text)}", style="red", markup=False, soft_wrap=True)
+
+
+class _Count(ProgressColumn):
+    """`done/total`, and nothing where there is no total."""
+
+    def render(self, task: Task) -> Text:
+        return Text("" if task.total is None else f"{task.completed:.0f}/{task.total:.0f}")
 
 
 class _Bar:
@@ -46,8 +69,13 @@ class BarReporter:
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
+        # Imports and models take seconds before the first stage opens, and a still screen looks like a hang.
+        self._starting: TaskID | None = progress.add_task("starting", total=None, unit="")
 
     def stage(self, name: str, total: int, unit: str) -> Stage:
+        if self._starting is not None:
+            self._progress.remove_task(self._starting)
+            self._starting = None
         return _Bar(self._progress, self._progress.add_task(name, total=total, unit=unit))
 
     def close(self, stage: Stage) -> None:
@@ -62,14 +90,10 @@ def progress_reporter(*, quiet: bool) -> Generator[Reporter]:
     if quiet or not console.is_terminal:
         yield LogReporter(_nothing if quiet else console.print)
         return
-    columns = (
-        TextColumn("{task.description:<18}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[unit]:<8}"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
+    name, time = TextColumn("{task.description:<18}"), TimeRemainingColumn(compact=True, elapsed_when_finished=True)
+    bar, unit = BarColumn(), TextColumn("{task.fields[unit]:<8}")
+    wide = console.width >= WIDE
+    columns = (name, bar, _Count(), unit, time) if wide else (name, _Count(), time)
     with Progress(*columns, console=console) as progress:
         yield BarReporter(progress)
 

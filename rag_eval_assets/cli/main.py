@@ -1,52 +1,27 @@
-"""Entry point of `rag-eval`: the commands, and what an error looks like."""
+"""Entry point of `rag-eval`: what an error looks like, and which exit code it has."""
 
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+import traceback
 
-import typer
-
-from rag_eval_assets import __version__
-from rag_eval_assets.cli import report, run, ui, validate
-from rag_eval_assets.cli.console import stderr
 from rag_eval_assets.errors import EvalError
-
-app = typer.Typer(
-    help="Measure the quality of a RAG system over time. Exit codes: 0 done, 1 quality, 2 configuration, "
-    "3 infrastructure, 4 recording missing.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    add_completion=False,
-)
-app.command()(run.run)
-app.command()(validate.validate)
-app.command()(validate.schema)
-app.command()(ui.ui)
-app.add_typer(report.app, name="report")
-
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"rag-eval {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def options(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it.")] = False,
-) -> None:
-    """Options of all commands."""
-    del version
 
 
 def main() -> None:
     """Run the command line; the project's own errors become one line and their exit code."""
     try:
-        app()
+        # Here, since the imports behind it take part of a second, and Ctrl-C may come then.
+        from rag_eval_assets.cli.app import app
+
+        app(prog_name="rag-eval")
     except EvalError as error:
-        stderr().print(f"error: {error}", style="red", markup=False, soft_wrap=True)
+        from rag_eval_assets.cli.console import print_error
+
+        print_error(error)
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
-        stderr().print("stopped; run again to resume: answers that arrived are kept")
         sys.exit(130)
+    except Exception:  # noqa: BLE001 - a bug; Python's own exit code for it is 1, which says "quality" here
+        traceback.print_exc()
+        sys.exit(3)

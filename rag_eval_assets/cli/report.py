@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from rag_eval_assets.cli.console import stderr
+from rag_eval_assets.cli.console import stdout
 
 app = typer.Typer(help="Look at reports.", no_args_is_help=True)
 
@@ -16,12 +16,10 @@ File = Annotated[str, typer.Argument(metavar="FILE", help="Path or URI of a repo
 @app.command()
 def show(file: File) -> None:
     """Print a report's summary and its weakest examples."""
-    from rich.console import Console
-
     from rag_eval_assets.report.read import read_report
     from rag_eval_assets.report.show import render
 
-    Console(highlight=False).print(render(read_report(file)))
+    stdout().print(render(read_report(file)))
 
 
 @app.command()
@@ -34,5 +32,5 @@ def recompute(file: File) -> None:
         typer.echo("equal: every summary follows from the examples")
         return
     for difference in result.differences:
-        stderr().print(f"differs: {difference}", style="red", markup=False)
+        stdout().print(f"differs: {difference}", style="red", markup=False, soft_wrap=True)
     raise typer.Exit(1)

@@ -9,11 +9,14 @@ from typing import Annotated, Any
 
 import typer
 
-from rag_eval_assets.cli.console import progress_reporter, stderr
-from rag_eval_assets.errors import ConfigurationError, EvalError
+from rag_eval_assets.cli.console import print_error, progress_reporter, stderr, stdout
+from rag_eval_assets.errors import ConfigurationError, EvalError, InfrastructureError
 from rag_eval_assets.report.schema import Report
 from rag_eval_assets.report.write import WrittenReport
 from rag_eval_assets.suite.load import DEFAULT_SUITE, LoadedSuite, load_suite
+
+STOPPED = 130
+"""Exit code after Ctrl-C: what shells give a command that SIGINT ended."""
 
 
 def run(
@@ -37,8 +40,11 @@ def run(
     except EvalError as error:
         if not as_json:
             raise
-        stderr().print(f"error: {error}", style="red", markup=False)
+        print_error(error)
         code, result = error.exit_code, _with_error(result_json([]), error)
+    except KeyboardInterrupt:
+        stderr().print("stopped; run again to resume: answers that had arrived are kept")
+        code, result = STOPPED, {**result_json([]), "error": "stopped", "exit_code": STOPPED}
     if as_json:
         typer.echo(json.dumps(result, ensure_ascii=False, allow_nan=False))
     if code:
@@ -66,12 +72,15 @@ def _evaluate(
         require(needs(suite))
         from rag_eval_assets.orchestration.execute import execute  # Dagster takes seconds to import
 
-        done = execute(suite, date, reporter=reporter, targets=wanted, limit=limit, verbose=verbose)
+        try:
+            done = execute(suite, date, reporter=reporter, targets=wanted, limit=limit, verbose=verbose)
+        except OSError as error:  # the home cannot be made, the disk is full
+            raise InfrastructureError(f"the run cannot be kept ({error})", fix="Check RAG_EVAL_HOME") from error
     if table and not quiet:
         for written in done.reports:
             _show(written)
-    for failure in done.failures:
-        stderr().print(f"error: {failure}", style="red", markup=False)
+    for failure in {str(failure): failure for failure in done.failures}.values():  # two stages may fail alike
+        print_error(failure)
     result = result_json(done.reports)
     if done.failures:
         first = done.failures[0]
@@ -154,6 +163,6 @@ def _seconds(report: Report, several: bool) -> dict[str, float]:
 def _show(written: WrittenReport) -> None:
     from rag_eval_assets.report.show import render
 
-    console = stderr()
+    console = stdout()
     console.print(render(written.report))
-    console.print(f"report: {written.json_path}", markup=False, soft_wrap=True)
+    console.print(f"\nreport: {written.json_path}", markup=False, soft_wrap=True)

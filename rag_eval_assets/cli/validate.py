@@ -8,8 +8,9 @@ from typing import Annotated
 
 import typer
 
-from rag_eval_assets.cli.console import stderr
+from rag_eval_assets.cli.console import stdout
 from rag_eval_assets.suite.load import DEFAULT_SUITE, load_suite
+from rag_eval_assets.terminal import sanitize
 
 
 def validate(
@@ -23,15 +24,23 @@ def validate(
     from rag_eval_assets.evaluation.preflight import needs
 
     loaded = load_suite(suite)
-    console = stderr()
-    console.print(f"{loaded.path.name}: valid ({loaded.name}, sha256 {loaded.sha256[:16]})", markup=False)
-    missing = 0
+    console = stdout()
+
+    def say(line: str, style: str | None = None) -> None:
+        console.print(sanitize(line), style=style, markup=False, soft_wrap=True)
+
+    say(f"{loaded.path.name}: valid ({loaded.name}, sha256 {loaded.sha256[:16]})")
+    missing: set[str] = set()
     for need in needs(loaded, allow_download=download):
         if need.problem is None:
-            console.print(f"  found    {need.name}: {need.found}", markup=False, soft_wrap=True)
+            say(f"  found    {need.name}: {need.found}")
+        elif str(need.problem) in missing:
+            say(f"  missing  {need.name}: for the same reason", "yellow")
         else:
-            missing += 1
-            console.print(f"  missing  {need.name}: {need.problem}", style="yellow", markup=False, soft_wrap=True)
+            missing.add(str(need.problem))
+            say(f"  missing  {need.name}: {need.problem.message}", "yellow")
+            if need.problem.fix:
+                say(f"           {need.problem.fix}")
     if missing and strict:
         raise typer.Exit(2)
 

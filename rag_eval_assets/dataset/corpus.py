@@ -79,16 +79,25 @@ def load_corpus(suite: LoadedSuite) -> DocumentSet:
 
 
 def _distinct_contexts(suite: LoadedSuite) -> Generator[Document]:
-    seen: set[str] = set()
+    seen: dict[str, str] = {}
     for data_set in open_data_sets(suite):
-        for _, _, values in read_roles(data_set, required=("context",)):
+        for source, row, values in read_roles(data_set, required=("context",)):
             context = values["context"]
             if context is None or not context.strip() or not is_unicode(context):
                 continue
             document_id = values.get("context_id") or context_document_id(context)
+            if not is_unicode(document_id):
+                continue
+            digest = text_hash(context)
             if document_id not in seen:
-                seen.add(document_id)
+                seen[document_id] = digest
                 yield Document(document_id, None, context)
+            elif seen[document_id] != digest:
+                raise ConfigurationError(
+                    f"suite {suite.name!r}: document id {document_id!r} stands for two different contexts, "
+                    f"the second in {source.name} {row.place}",
+                    fix="Give each context an id of its own, or none, or list the documents in a file of their own",
+                )
 
 
 def _read_documents(path: Path) -> Generator[Document]:
@@ -99,11 +108,18 @@ def _read_documents(path: Path) -> Generator[Document]:
             f"corpus file {source.name!r} has no column {missing[0]!r}; it has {', '.join(map(repr, source.columns))}",
             fix="Its documents need the columns id and text, and may have title",
         )
+    source.require_text(column for column in ("text", "title") if column in source.columns)
     places: dict[str, str] = {}
     for row in source.read([column for column in ("id", "title", "text") if column in source.columns]):
         document_id, text = row.values["id"], row.values["text"]
-        if document_id is None or text is None or not text.strip():
+        if text is None or not text.strip():
             continue
+        if not document_id:
+            raise ConfigurationError(f"corpus file {source.name!r} {row.place}: a document without id")
+        if not all(value is None or is_unicode(value) for value in row.values.values()):
+            raise ConfigurationError(
+                f"corpus file {source.name!r} {row.place}: lone surrogates, so this is no Unicode text"
+            )
         if document_id in places:
             raise ConfigurationError(
                 f"corpus file {source.name!r}: document id {document_id!r} stands twice, "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +18,10 @@ from rag_eval_assets.tables import EVAL_EXAMPLES
 
 CODE_VERSION = "1"
 """Raised whenever the same rows would give another `eval_examples` table."""
+
+
+ID_ROLES = frozenset({"id", "context_id"})
+"""Roles that a column of whole numbers can have; the others need text."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +93,7 @@ class _Collector:
         self.places[example_id] = place
         reference, context = values.get("reference_answer"), values.get("context")
         context_id = values.get("context_id")
-        if context_id is None and context and self.contexts_are_corpus:
+        if context_id is None and context and context.strip() and self.contexts_are_corpus:
             context_id = context_document_id(context)
         self.rows.append(
             {
@@ -132,11 +137,10 @@ def load_examples(suite: LoadedSuite, limit: int | None = None) -> ExampleSet:
     corpus = suite.suite.corpus
     collector = _Collector(contexts_are_corpus=corpus is not None and corpus.source == "contexts")
     opened = open_data_sets(suite)
-    many = sum(len(data_set.sources) for data_set in opened) > 1
+    prefixes = _prefixes([source for data_set in opened for source in data_set.sources])
     for data_set in opened:
         for source, row, values in read_roles(data_set, required=("question",)):
-            prefix = f"{source.name.rsplit('.', 1)[0]}-" if many else ""
-            collector.add(source.name, prefix, row, values)
+            collector.add(source.name, prefixes[id(source)], row, values)
     rows = collector.rows
     if not rows:
         raise ConfigurationError(
@@ -155,11 +159,25 @@ def load_examples(suite: LoadedSuite, limit: int | None = None) -> ExampleSet:
     )
 
 
+def _prefixes(sources: list[RowSource]) -> dict[int, str]:
+    """What the derived ids of each source (by its `id()`) begin with: its name, numbered where names are equal."""
+    if len(sources) == 1:
+        return {id(sources[0]): ""}
+    seen: Counter[str] = Counter()
+    prefixes: dict[int, str] = {}
+    for source in sources:
+        stem = source.name.rsplit(".", 1)[0]
+        seen[stem] += 1
+        prefixes[id(source)] = f"{stem}-" if seen[stem] == 1 else f"{stem}~{seen[stem]}-"
+    return prefixes
+
+
 def read_roles(
     data_set: OpenDataSet, *, required: tuple[str, ...]
 ) -> Generator[tuple[RowSource, RawRow, dict[str, str | None]]]:
     """Every row of a data set with its values by role (question, context...) instead of by column."""
     for source in data_set.sources:
         picked = pick_columns(source, data_set.columns, required=required)
+        source.require_text(column for role, column in picked.items() if role not in ID_ROLES)
         for row in source.read(list(dict.fromkeys(picked.values()))):
             yield source, row, {role: row.values[column] for role, column in picked.items()}

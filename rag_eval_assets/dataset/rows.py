@@ -8,14 +8,14 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass
+import sys
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from rag_eval_assets.canonical import canonical_json
 from rag_eval_assets.errors import ConfigurationError
 from rag_eval_assets.storage.parquet import column_types, is_text, iter_rows
 
@@ -44,13 +44,21 @@ class RowSource:
 
     Attributes:
         name: what the report calls it (a file name, never a path).
-        columns: the columns that it has; for JSON lines, those of its first row.
+        columns: the columns that it has; for JSON lines, the keys of all rows.
         read: yields the rows with only the wanted columns.
+        numbers: column name to type, for typed columns of whole numbers: good as ids, but not as texts.
     """
 
     name: str
     columns: tuple[str, ...]
     read: Callable[[Sequence[str]], Iterator[RawRow]]
+    numbers: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def require_text(self, columns: Iterable[str]) -> None:
+        """Raise ConfigurationError where one of `columns`, all of which are to hold text, holds numbers."""
+        for name in columns:
+            if name in self.numbers:
+                raise _not_text(self.name, name, self.numbers[name])
 
 
 def open_rows(path: Path, kind: str | None = None) -> RowSource:
@@ -63,7 +71,11 @@ def open_rows(path: Path, kind: str | None = None) -> RowSource:
     Raises:
         ConfigurationError: the file is missing, of unknown kind, or unreadable.
     """
-    if not path.is_file():
+    try:
+        found = path.is_file()
+    except OSError as error:  # a folder that may not be entered, a name too long
+        raise _unreadable(path, "a file", error) from error
+    if not found:
         raise ConfigurationError(f"data file {str(path)!r} does not exist", fix="Check the suite's 'file'")
     known = {".parquet": "parquet", ".pq": "parquet", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv"}
     kind = kind or known.get(path.suffix.lower())
@@ -81,13 +93,12 @@ def _open_parquet(path: Path) -> RowSource:
         types = column_types(path)
     except (pa.ArrowException, OSError) as error:
         raise _unreadable(path, "parquet", error) from error
+    numbers = {name: str(dtype) for name, dtype in types.items() if pa.types.is_integer(dtype)}
 
     def read(columns: Sequence[str]) -> Generator[RawRow]:
         for name in columns:
-            if not is_text(types[name]) and not (name == "id" and pa.types.is_integer(types[name])):
-                raise ConfigurationError(
-                    f"data file {path.name!r}: column {name!r} holds {types[name]}, not text", fix="Map another column"
-                )
+            if not is_text(types[name]) and name not in numbers:
+                raise _not_text(path.name, name, str(types[name]))
         try:
             for number, values in enumerate(iter_rows(path, columns, BATCH_ROWS)):
                 row = {name: None if value is None else str(value) for name, value in values.items()}
@@ -95,12 +106,12 @@ def _open_parquet(path: Path) -> RowSource:
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise _unreadable(path, "parquet", error) from error
 
-    return RowSource(path.name, tuple(types), read)
+    return RowSource(path.name, tuple(types), read, numbers)
 
 
 def _open_jsonl(path: Path) -> RowSource:
-    first = next(_json_lines(path), None)
-    columns = tuple(first[1]) if first else ()
+    # The whole file: a key that the first row lacks is a column all the same.
+    columns = tuple(dict.fromkeys(key for _, record in _json_lines(path) for key in record))
 
     def read(wanted: Sequence[str]) -> Generator[RawRow]:
         for number, (line, record) in enumerate(_json_lines(path)):
@@ -112,6 +123,7 @@ def _open_jsonl(path: Path) -> RowSource:
 
 def _json_lines(path: Path) -> Generator[tuple[int, dict[str, Any]]]:
     """1-based line number and object of every line that is not blank; lines end with `\\n` only (U+2028 is text)."""
+    line = 0
     try:
         with path.open("rb") as file:
             for line, raw in enumerate(file, start=1):
@@ -123,9 +135,10 @@ def _json_lines(path: Path) -> Generator[tuple[int, dict[str, Any]]]:
                     raise ConfigurationError(f"data file {path.name!r} line {line}: not a JSON object")
                 yield line, record
     except UnicodeDecodeError as error:
-        raise _unreadable(path, "UTF-8 JSON lines", error) from error
-    except json.JSONDecodeError as error:
-        raise ConfigurationError(f"data file {path.name!r} line {line}: invalid JSON ({error.msg})") from error  # pyright: ignore[reportPossiblyUnboundVariable]
+        raise _unreadable(path, f"UTF-8 JSON lines, line {line}", error) from error
+    # ValueError: also numbers of thousands of digits. RecursionError: thousands of brackets.
+    except (ValueError, RecursionError) as error:
+        raise ConfigurationError(f"data file {path.name!r} line {line}: invalid JSON ({_reason(error)})") from error
     except OSError as error:
         raise _unreadable(path, "JSON lines", error) from error
 
@@ -134,19 +147,26 @@ def _json_text(value: Any) -> str | None:
     """A JSON value as text: strings as they are, null and NaN as None, all else as compact sorted JSON."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return None
-    return value if isinstance(value, str) else canonical_json(value).decode("utf-8")
+    if isinstance(value, str):
+        return value
+    # Unlike canonical JSON, this takes NaN and lone surrogates inside a value: they are seen to with the row's text.
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def _open_csv(path: Path) -> RowSource:
     def reader() -> Generator[tuple[int, list[str]]]:
+        """Number of its first line, and cells, of every row that is not empty."""
+        csv.field_size_limit(sys.maxsize)  # by default a cell of 128 KiB is an error; the limit is the process's
+        line = 1
         try:
             with path.open(encoding="utf-8-sig", newline="") as file:
                 rows = csv.reader(file, strict=True)
                 for cells in rows:
                     if cells:
-                        yield rows.line_num, cells
+                        yield line, cells
+                    line = rows.line_num + 1
         except (UnicodeDecodeError, OSError, csv.Error) as error:
-            raise _unreadable(path, "UTF-8 CSV", error) from error
+            raise _unreadable(path, f"UTF-8 CSV, line {line}", error) from error
 
     header = next(reader(), None)
     if header is None:
@@ -171,5 +191,14 @@ def _open_csv(path: Path) -> RowSource:
 
 
 def _unreadable(path: Path, kind: str, error: BaseException) -> ConfigurationError:
-    reason = (str(error).splitlines() or [type(error).__name__])[0]
-    return ConfigurationError(f"data file {path.name!r} cannot be read as {kind} ({reason})")
+    return ConfigurationError(f"data file {path.name!r} cannot be read as {kind} ({_reason(error)})")
+
+
+def _not_text(source: str, column: str, dtype: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"data file {source!r}: column {column!r} holds {dtype}, not text", fix="Map another column"
+    )
+
+
+def _reason(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]

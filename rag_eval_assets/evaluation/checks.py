@@ -73,10 +73,13 @@ def check_error_rate(evaluation: Evaluation, target: str) -> CheckOutcome:
 
 
 def check_scores(evaluation: Evaluation, spec: TableSpec, target: str) -> CheckOutcome:
-    """Every scored row has finite values in [-1, 1], every other row has none, and the scorer failed on no row."""
-    table = evaluation.store.read(evaluation.key(spec.name, target))
+    """Every scored row has finite values in range, every other row has none, and the scorer failed on no row."""
+    key = evaluation.key(spec.name, target)
+    table = evaluation.store.read(key)
     names = list(value_names(spec))
-    bad = [str(row["example_id"]) for row in table.to_pylist() if not _is_sound(row, names)]
+    # (x - b) / (1 - b) of a cosine x is at most 1 too, but far below -1 where the baseline b is high.
+    lowest = -math.inf if evaluation.store.provenance(key).facts["scorer"].get("rescaled") else -1 - RANGE_SLACK
+    bad = [str(row["example_id"]) for row in table.to_pylist() if not _is_sound(row, names, lowest)]
     return CheckOutcome(
         not bad,
         f"{len(bad)} of {table.num_rows} rows have values that do not fit their status or range"
@@ -89,6 +92,8 @@ def check_scores(evaluation: Evaluation, spec: TableSpec, target: str) -> CheckO
 
 def check_drift(evaluation: Evaluation, target: str) -> CheckOutcome:
     """No mean fell by more than 0.05 against the newest earlier run date with the same data set."""
+    if evaluation.is_sample:
+        return CheckOutcome(True, "a sample is not compared")
     now = _report_line(evaluation.key(EVAL_REPORT, target), evaluation)
     earlier = _newest_earlier(evaluation, target, now["dataset_fingerprint"])
     if earlier is None:
@@ -133,10 +138,10 @@ def _missing_examples(evaluation: Evaluation, ids: list[str]) -> list[str]:
     return [fault for fault, there in zip(faults, (missing, unknown), strict=True) if there]
 
 
-def _is_sound(row: dict[str, Any], names: list[str]) -> bool:
+def _is_sound(row: dict[str, Any], names: list[str], lowest: float) -> bool:
     values: list[float | None] = [row[name] for name in names]
     if row["status"] == ScoreStatus.SCORED:
-        return all(v is not None and math.isfinite(v) and abs(v) <= 1 + RANGE_SLACK for v in values)
+        return all(v is not None and math.isfinite(v) and lowest <= v <= 1 + RANGE_SLACK for v in values)
     return row["status"] != ScoreStatus.SCORER_ERROR and all(value is None for value in values)
 
 

@@ -13,15 +13,14 @@ import dagster as dg
 
 from rag_eval_assets.errors import ConfigurationError, EvalError
 from rag_eval_assets.evaluation.context import Evaluation
-from rag_eval_assets.evaluation.preflight import model_needs, require
 from rag_eval_assets.evaluation.reporting import Materialized, RunIdentity
-from rag_eval_assets.orchestration.compute import GPU_OP_TAGS, GPU_POOL
+from rag_eval_assets.orchestration.compute import GPU_OP_TAGS, GPU_POOL, worker_pid
+from rag_eval_assets.orchestration.instance import tag_run
 from rag_eval_assets.orchestration.lineage import Blueprint, asset_key, input_keys
-from rag_eval_assets.orchestration.metadata import definition_metadata, run_metadata
+from rag_eval_assets.orchestration.metadata import SAMPLE, definition_metadata, is_sample, run_metadata, seconds_of
 from rag_eval_assets.orchestration.resources import EvaluationResource
 from rag_eval_assets.orchestration.session import active_session
 from rag_eval_assets.suite.load import LoadedSuite
-from rag_eval_assets.tables import EVAL_EXAMPLES
 
 
 def run_dates(suite: LoadedSuite) -> dg.DailyPartitionsDefinition:
@@ -52,11 +51,9 @@ def build_asset(suite: LoadedSuite, blueprint: Blueprint) -> dg.AssetsDefinition
         op_tags=GPU_OP_TAGS if blueprint.heavy else None,
     )
     def table(context: dg.AssetExecutionContext, evaluation: EvaluationResource) -> dg.MaterializeResult[Any]:
-        with _failures_reported():
-            opened = evaluation.open(context, suite)
-            if blueprint.name == EVAL_EXAMPLES.name:
-                require(model_needs(suite))  # before anything is spent on a run that could not be scored
-            return _materialize(context, opened, blueprint, keys)
+        with failures_reported():
+            tag_run(context.instance, context.run.run_id, worker_pid())
+            return _materialize(context, evaluation.open(context, suite), blueprint, keys)
 
     return table
 
@@ -65,10 +62,10 @@ def _materialize(
     context: dg.AssetExecutionContext, evaluation: Evaluation, blueprint: Blueprint, keys: Mapping[str, dg.AssetKey]
 ) -> dg.MaterializeResult[Any]:
     started = time.perf_counter()
-    outcome = blueprint.make(evaluation, lambda: _identity(context, keys))
+    outcome = blueprint.make(evaluation, lambda: _identity(context, keys, sample=evaluation.is_sample))
     sample = f"first {evaluation.limit} examples, stored under {evaluation.namespace}" if evaluation.is_sample else None
     if outcome is None:
-        return dg.MaterializeResult(metadata={"sample": sample or ""}, data_version=dg.DataVersion("sample"))
+        return dg.MaterializeResult(metadata={SAMPLE: "nothing was made"}, data_version=dg.DataVersion(SAMPLE))
     version = outcome.stored.data_version
     return dg.MaterializeResult(
         metadata=run_metadata(outcome, time.perf_counter() - started, sample=sample),
@@ -76,26 +73,30 @@ def _materialize(
     )
 
 
-def _identity(context: dg.AssetExecutionContext, keys: Mapping[str, dg.AssetKey]) -> RunIdentity:
+def _identity(context: dg.AssetExecutionContext, keys: Mapping[str, dg.AssetKey], *, sample: bool) -> RunIdentity:
     """Which run made each input of this date, and when, as the event log knows it."""
-    inputs: dict[str, Materialized] = {}
-    for name, key in keys.items():
-        wanted = dg.AssetRecordsFilter(asset_key=key, asset_partitions=[context.partition_key])
-        records = context.instance.fetch_materializations(wanted, limit=1).records
-        materialization = records[0].asset_materialization if records else None
-        if records and materialization:
-            seconds = materialization.metadata.get("seconds")
-            value = seconds.value if seconds else None
-            inputs[name] = Materialized(
-                records[0].run_id,
-                dt.datetime.fromtimestamp(records[0].timestamp, dt.UTC),
-                float(value) if isinstance(value, int | float) else None,
-            )
-    return RunIdentity(context.run.run_id, inputs)
+    found = {name: _newest(context, key, sample=sample) for name, key in keys.items()}
+    return RunIdentity(context.run.run_id, {name: made for name, made in found.items() if made is not None})
+
+
+def _newest(context: dg.AssetExecutionContext, key: dg.AssetKey, *, sample: bool) -> Materialized | None:
+    """The newest materialization of this date. Samples and whole evaluations read different tables of one asset."""
+    wanted = dg.AssetRecordsFilter(asset_key=key, asset_partitions=[context.partition_key])
+    cursor: str | None = None
+    while True:
+        page = context.instance.fetch_materializations(wanted, limit=20, cursor=cursor)
+        for record in page.records:
+            made = record.asset_materialization
+            if made is not None and is_sample(made.metadata) == sample:
+                at = dt.datetime.fromtimestamp(record.timestamp, dt.UTC)
+                return Materialized(record.run_id, at, seconds_of(made.metadata))
+        if not page.has_more:
+            return None
+        cursor = page.cursor
 
 
 @contextmanager
-def _failures_reported() -> Generator[None]:
+def failures_reported() -> Generator[None]:
     """Turns the project's own errors into one clear Dagster failure and tells the command line about them."""
     try:
         yield

@@ -27,6 +27,11 @@ GPU_OP_TAGS: dict[str, Any] = {
 EXECUTORS = ("in_process", "multiprocess", "k8s")
 
 
+def worker_pid() -> int:
+    """Id of the process that executes a run, asked in one of the run's steps."""
+    return os.getppid() if os.environ.get("RAG_EVAL_EXECUTOR") == "multiprocess" else os.getpid()
+
+
 def executor() -> dg.ExecutorDefinition:
     """The executor that `RAG_EVAL_EXECUTOR` names; by default `in_process`, since a process costs seconds of imports.
 

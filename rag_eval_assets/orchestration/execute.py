@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import uuid
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +20,10 @@ from rag_eval_assets.progress import Reporter
 from rag_eval_assets.report.write import WrittenReport
 from rag_eval_assets.suite.load import LoadedSuite
 from rag_eval_assets.tables import SCORE_HISTORY
+
+_TRACE = "Run again with --verbose for the whole trace"
+_TOLD_ELSEWHERE = {"Failure", "DagsterAssetCheckFailedError"}
+"""Step failures that an asset has told the session of, or that the evaluation of a check tells of."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +56,9 @@ def execute(
         targets: names of the targets to evaluate.
         limit: only the first so many examples.
         verbose: show Dagster's own log on stderr.
+
+    Raises:
+        KeyboardInterrupt: SIGINT or SIGTERM stopped the run; it stands as failed in the history.
     """
     job = build_definitions([suite]).resolve_job_def(job_name(suite))
     wanted = [
@@ -62,17 +71,22 @@ def execute(
         "loggers": {"console": {"config": {"log_level": "INFO" if verbose else "CRITICAL"}}},
         "resources": {"evaluation": {"config": {} if limit is None else {"limit": limit}}},
     }
+    run_id = str(uuid.uuid4())
     with _instance(limit) as instance, session(Session(reporter)) as opened:
         result = job.execute_in_process(
             instance=instance,
             partition_key=run_date,
             asset_selection=wanted,
             run_config=config,
-            tags={**suite_tags(suite), **process_tags()},
+            tags={**suite_tags(suite), **process_tags(run_id, os.getpid())},
+            run_id=run_id,
             raise_on_error=False,
         )
+    if _was_interrupted(result):
+        raise KeyboardInterrupt
+    opened.failures.extend(_unexplained(result))
     if not result.success and not opened.failures:
-        opened.failures.append(_unexplained(result))
+        opened.failures.append(InfrastructureError("the run failed without saying why", fix=_TRACE))
     return Executed(result.run_id, opened.reports, opened.failures)
 
 
@@ -86,17 +100,26 @@ def _instance(limit: int | None) -> Generator[dg.DagsterInstance]:
             yield instance
 
 
-def _unexplained(result: dg.ExecuteInProcessResult) -> EvalError:
-    """What to say where no asset raised one of our errors: a blocking check failed, or there is a bug."""
+def _was_interrupted(result: dg.ExecuteInProcessResult) -> bool:
+    """Whether a signal ended the run. Dagster takes SIGINT and SIGTERM over and leaves no exception behind."""
+    interruptions = {KeyboardInterrupt.__name__, dg.DagsterExecutionInterruptedError.__name__}
+    errors = [event.job_failure_data.error for event in result.all_events if event.is_job_failure]
+    return any(error is not None and error.cls_name in interruptions for error in errors)
+
+
+def _unexplained(result: dg.ExecuteInProcessResult) -> list[EvalError]:
+    """What to say of each step that failed without one of our errors: a blocking check, or a bug."""
     failed = [check for check in result.get_asset_check_evaluations() if not check.passed and check.blocking]
-    if failed:
-        first = failed[0]
-        return InfrastructureError(
-            f"check {first.check_name!r} of {first.asset_key.to_user_string()} failed: {first.description}",
+    told: list[EvalError] = [
+        InfrastructureError(
+            f"check {check.check_name!r} of {check.asset_key.to_user_string()} failed: {check.description}",
             fix="What is downstream of it was not made",
         )
-    events = [event for event in result.all_events if event.is_step_failure]
-    error = events[0].step_failure_data.error if events else None
-    text = (error.cause or error).message.strip() if error else "the run failed without saying why"
-    step = f"step {events[0].step_key!r} failed: " if events else ""
-    return InfrastructureError(f"{step}{text}", fix="Run again with --verbose for the whole trace")
+        for check in failed
+    ]
+    for event in result.all_events:
+        error = event.step_failure_data.error if event.is_step_failure else None
+        if error is not None and error.cls_name not in _TOLD_ELSEWHERE:
+            text = (error.cause or error).message.strip()
+            told.append(InfrastructureError(f"step {event.step_key!r} failed: {text}", fix=_TRACE))
+    return told

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from importlib import resources
@@ -11,8 +12,11 @@ from pathlib import Path
 import dagster as dg
 
 from rag_eval_assets.home import Home
+from rag_eval_assets.storage.atomic import process_is_gone, replace_file
 
+RUN_TAG = "rag_eval/run"
 PID_TAG = "rag_eval/pid"
+HOST_TAG = "rag_eval/host"
 BOOT_TAG = "rag_eval/boot"
 STARTED_TAG = "rag_eval/process_started"
 
@@ -26,8 +30,13 @@ def dagster_home(home: Home) -> Path:
     settings = folder / "dagster.yaml"
     if not settings.exists():
         template = resources.files("rag_eval_assets.orchestration") / "dagster.yaml"
-        settings.write_text(template.read_text(encoding="utf-8"), encoding="utf-8")
+        content = template.read_bytes()
+        replace_file(settings, lambda temporary: _write(temporary, content))
     return folder
+
+
+def _write(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
 
 
 @contextmanager
@@ -40,21 +49,35 @@ def shared_instance(home: Home) -> Generator[dg.DagsterInstance]:
         yield instance
 
 
-def process_tags() -> dict[str, str]:
+def process_tags(run_id: str, pid: int) -> dict[str, str]:
     """Run tags that say which process executes the run, so that its death can be noticed later."""
-    pid = os.getpid()
-    return {PID_TAG: str(pid), BOOT_TAG: _boot_id(), STARTED_TAG: _process_start(pid)}
+    return {
+        # Dagster copies a run's tags to its re-executions, which other processes execute: these tags are about one run.
+        RUN_TAG: run_id,
+        PID_TAG: str(pid),
+        HOST_TAG: platform.node(),
+        BOOT_TAG: _boot_id(),
+        STARTED_TAG: _process_start(pid),
+    }
+
+
+def tag_run(instance: dg.DagsterInstance, run_id: str, pid: int) -> None:
+    """Give a run that somebody else started, such as the web server, the tags of the process that executes it."""
+    run = instance.get_run_by_id(run_id)
+    if run is not None and run.tags.get(RUN_TAG) != run_id:
+        instance.add_run_tags(run_id, process_tags(run_id, pid))
 
 
 def fail_dead_runs(instance: dg.DagsterInstance) -> list[str]:
-    """End the runs whose process is gone, and free their pool slots; returns their ids.
+    """End the runs of this machine whose process is gone, and free their pool slots; returns their ids.
 
-    A run executed in a command line's own process has nobody who would notice that it was killed: it would stay
-    "started" and hold its slot of a pool for ever, and the next run would wait for that slot.
+    Nobody else would notice that the process of a local run was killed: the run would stay "started" and hold its slot
+    of a pool for ever, and the next run would wait for that slot. Runs of other machines are left alone, since nothing
+    is known of them here: an instance may be shared through a database server.
     """
     ended: list[str] = []
-    for run in instance.get_runs(dg.RunsFilter(statuses=_UNFINISHED)):
-        if PID_TAG in run.tags and not _is_alive(run.tags):
+    for run in instance.get_runs(dg.RunsFilter(statuses=_UNFINISHED, tags={HOST_TAG: platform.node()})):
+        if run.tags.get(RUN_TAG) == run.run_id and not _is_alive(run.tags):
             instance.report_run_failed(run, "The process that executed this run is gone.")
             instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
             ended.append(run.run_id)
@@ -89,10 +112,4 @@ def _process_start(pid: int) -> str:
 def _without_proc(pid: int) -> str:
     if Path("/proc/self").exists():
         return "gone"
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return "gone"
-    except PermissionError:
-        return "unknown"
-    return "unknown"
+    return "gone" if process_is_gone(pid) else "unknown"

@@ -11,6 +11,7 @@ from rag_eval_assets.dataset import corpus as corpus_module
 from rag_eval_assets.dataset import examples as examples_module
 from rag_eval_assets.evaluation import reporting, stages
 from rag_eval_assets.evaluation.context import Evaluation, Outcome
+from rag_eval_assets.evaluation.preflight import model_needs, require
 from rag_eval_assets.evaluation.reporting import EVAL_REPORT, RunIdentity
 from rag_eval_assets.orchestration.session import active_session
 from rag_eval_assets.report import build as build_module
@@ -70,7 +71,7 @@ def blueprints(suite: LoadedSuite) -> list[Blueprint]:
     """Every asset of a suite, upstream first."""
     shared = [
         Blueprint(CORPUS, None, (), lambda e, _: stages.make_corpus(e), corpus_module.CODE_VERSION),
-        Blueprint(EVAL_EXAMPLES, None, (), lambda e, _: stages.make_examples(e), examples_module.CODE_VERSION),
+        Blueprint(EVAL_EXAMPLES, None, (), lambda e, _: _examples(e), examples_module.CODE_VERSION),
     ]
     return [*shared, *(made for target in suite.suite.targets for made in _of_target(suite, target))]
 
@@ -102,8 +103,19 @@ def _of_target(suite: LoadedSuite, target: str) -> list[Blueprint]:
             build_module.CODE_VERSION,
             kinds=("json", "parquet"),
         ),
-        Blueprint(SCORE_HISTORY, target, (EVAL_REPORT,), lambda e, _: reporting.make_history(e, target), "1"),
+        Blueprint(
+            SCORE_HISTORY,
+            target,
+            (EVAL_REPORT,),
+            lambda e, _: reporting.make_history(e, target),
+            reporting.HISTORY_CODE_VERSION,
+        ),
     ]
+
+
+def _examples(evaluation: Evaluation) -> Outcome:
+    require(model_needs(evaluation.suite))  # before anything is spent on a run that could not be scored
+    return stages.make_examples(evaluation)
 
 
 def _scorer(target: str, name: str, inputs: tuple[str, ...]) -> Blueprint:

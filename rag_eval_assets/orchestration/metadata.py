@@ -9,7 +9,13 @@ from typing import Any
 import dagster as dg
 
 from rag_eval_assets.evaluation.context import Outcome
-from rag_eval_assets.tables import TableSpec
+from rag_eval_assets.tables import SCORE_HISTORY, TableSpec
+
+SAMPLE = "sample"
+"""Metadata key that only materializations of samples have; its value says what was evaluated."""
+
+SAMPLE_COST = "sample_cost"
+"""Metadata key of a sample's bytes and seconds."""
 
 _ANSWER_AND_REFERENCE = (("generated_answers", "answer"), ("eval_examples", "reference_answer"))
 _ROW_KEY = {
@@ -34,6 +40,16 @@ COLUMN_LINEAGE: dict[str, dict[str, tuple[tuple[str, str], ...]]] = {
     },
     "bertscore": {**_ROW_KEY, **dict.fromkeys(("precision", "recall", "f1"), _ANSWER_AND_REFERENCE)},
     "sentence_cosine": {**_ROW_KEY, "cosine": _ANSWER_AND_REFERENCE},
+    "eval_report": {
+        "dataset_fingerprint": (("eval_examples", "row_sha256"),),
+        "n_examples": (("eval_examples", "example_id"),),
+        "n_errors": (("generated_answers", "status"),),
+        "top_k_match_rate": (("retrieval_matches", "top_k_match"),),
+        "mrr": (("retrieval_matches", "rank"),),
+        "bertscore_f1_mean": (("bertscore", "f1"),),
+        "sentence_cosine_mean": (("sentence_cosine", "cosine"),),
+    },
+    "score_history": {column.name: (("eval_report", column.name),) for column in SCORE_HISTORY.columns},
 }
 """Table and column to the upstream columns that it is computed from."""
 
@@ -57,6 +73,7 @@ def definition_metadata(spec: TableSpec, keys: Mapping[str, dg.AssetKey]) -> dic
     lineage = {
         column: [dg.TableColumnDep(asset_key=keys[table], column_name=upstream) for table, upstream in deps]
         for column, deps in COLUMN_LINEAGE.get(spec.name, {}).items()
+        if all(table in keys for table, _ in deps)  # a report has no column of a scorer that its suite does not use
     }
     metadata: dict[str, Any] = {
         "grain": spec.grain,
@@ -71,22 +88,37 @@ def definition_metadata(spec: TableSpec, keys: Mapping[str, dg.AssetKey]) -> dic
 def run_metadata(outcome: Outcome, seconds: float, *, sample: str | None) -> dict[str, Any]:
     """Metadata of one materialization: where it is, counts, and numbers that plot over run dates.
 
-    A sample's numbers are left out, since they would stand in the plots beside those of whole evaluations.
+    A sample's numbers stand in one JSON value, since they would be plotted beside those of whole evaluations.
     """
+    cost = {"bytes": outcome.stored.bytes, "seconds": seconds}
     shown: dict[str, Any] = {
         "dagster/uri": outcome.stored.uri,
-        "bytes": outcome.stored.bytes,
-        "seconds": seconds,
         "counts": dg.MetadataValue.json(outcome.counts),
         **{name: dg.MetadataValue.text(text) for name, text in outcome.notes.items()},
     }
+    if outcome.summary:
+        shown["summary"] = dg.MetadataValue.md(outcome.summary)
     if sample is not None:
-        return {**shown, "sample": dg.MetadataValue.text(sample)}
+        return {**shown, SAMPLE: dg.MetadataValue.text(sample), SAMPLE_COST: dg.MetadataValue.json(cost)}
+    shown.update(cost)
     shown["dagster/partition_row_count"] = outcome.stored.rows
     shown.update({name: float(value) for name, value in outcome.metrics.items() if math.isfinite(value)})
     if outcome.preview:
         shown["preview"] = dg.MetadataValue.md(_markdown(outcome.preview))
     return shown
+
+
+def is_sample(metadata: Mapping[str, dg.MetadataValue[Any]]) -> bool:
+    """Whether a materialization's metadata is that of a sample."""
+    return SAMPLE in metadata
+
+
+def seconds_of(metadata: Mapping[str, dg.MetadataValue[Any]]) -> float | None:
+    """The seconds that `run_metadata` put into a materialization's metadata; None where it holds none."""
+    cost: Any = metadata[SAMPLE_COST].value if SAMPLE_COST in metadata else metadata
+    seconds: Any = cost.get("seconds")
+    value: Any = getattr(seconds, "value", seconds)
+    return float(value) if isinstance(value, int | float) else None
 
 
 def _markdown(rows: list[dict[str, Any]]) -> str:

@@ -51,6 +51,7 @@ class Journal:
                 fix="Wait for it to end, or stop it, and run again: nothing that it was answered is lost",
             ) from error
         except OSError as error:
+            self._lock.release()
             raise InfrastructureError(f"journal {self.path.name!r} cannot be opened ({error})") from error
         return self
 
@@ -80,13 +81,25 @@ class Journal:
         # ASCII with escapes, since a model's answer may hold a lone surrogate, which UTF-8 cannot; NaN is valid here.
         line = json.dumps({"key": key, "record": record}).encode("ascii") + b"\n"
         try:
-            os.write(self._descriptor, line)
+            self._write_whole(line)
             if time.monotonic() - self._synced >= SYNC_SECONDS:
                 os.fsync(self._descriptor)
                 self._synced = time.monotonic()
         except OSError as error:
             raise InfrastructureError(f"journal {self.path.name!r} cannot be written ({error})") from error
         self._records[key] = record
+
+    def _write_whole(self, line: bytes) -> None:
+        """Write all of `line` or nothing of it: on a full disk, half a line would spoil the next one too."""
+        start = os.lseek(self._descriptor, 0, os.SEEK_CUR)
+        rest = memoryview(line)
+        try:
+            while rest:
+                rest = rest[os.write(self._descriptor, rest) :]
+        except OSError:
+            os.ftruncate(self._descriptor, start)
+            os.lseek(self._descriptor, start, os.SEEK_SET)
+            raise
 
     def close_committed(self) -> None:
         """The partition is committed: nothing of the journal is needed any more."""
@@ -98,10 +111,9 @@ class Journal:
         if not self.path.exists():
             return 0
         end = 0
-        for line in self.path.read_bytes().splitlines(keepends=True):
-            if not line.endswith(b"\n"):
-                break
-            end += len(line)
+        *whole, _torn = self.path.read_bytes().split(b"\n")
+        for line in whole:
+            end += len(line) + 1
             try:
                 entry = json.loads(line)
                 self._records[str(entry["key"])] = dict(entry["record"])

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
@@ -15,24 +16,27 @@ from rag_eval_assets.terminal import sanitize
 LOWEST = 5
 """Examples shown."""
 
+NARROW = 76
+"""Terminals with fewer columns get the tables' main columns alone: a cut number is worse than none."""
+
 _DASH = "-"
 
 
 def render(report: Report) -> RenderableType:
     """What `rag-eval report show` prints: identity, counts, retrieval, scores, and the lowest scoring examples."""
-    parts: list[RenderableType] = [_identity(report), _counts(report), _retrieval(report.retrieval_summary)]
-    parts.append(_scores(report.answer_similarity_summary.metrics()))
-    parts += [Text(f"Note: {sanitize(note)}") for note in report.notes]
+    notes = list(report.notes)
     days = report.measured_at.days_after_run_date
     if days is not None and days > 1:
-        parts.append(
-            Text(f"Note: answers were generated {days} days after the run date; they measure that day's system")
-        )
+        notes.append(f"answers were generated {days} days after the run date; they measure that day's system")
     lowest = lowest_examples(report.examples)
+    parts: list[RenderableType] = [_identity(report), _counts(report), _retrieval(report.retrieval_summary)]
+    parts += ["", _Scores(report.answer_similarity_summary.metrics())]
+    if notes:
+        parts += ["", *[Text(f"Note: {sanitize(note)}") for note in notes]]
     if lowest:
-        parts.append(_examples(lowest))
+        parts += ["", _Examples(lowest)]
     elif report.examples_truncated:
-        parts.append(Text("Examples stand in the Parquet beside the report."))
+        parts += ["", "Examples stand in the Parquet beside the report."]
     return Group(*parts)
 
 
@@ -64,38 +68,47 @@ def _counts(report: Report) -> Text:
 
 
 def _retrieval(summary: RetrievalSummary) -> Text:
-    rate = f"{_number(summary.top_k_match_rate)} {_interval(summary.top_k_match_rate_ci95)}"
+    interval = summary.top_k_match_rate_ci95
+    rate = _number(summary.top_k_match_rate) + (f" {_interval(interval)}" if interval is not None else "")
     return Text(
-        f"retrieval: top-{summary.k} match {rate} ({summary.n_matched} of {summary.n_judged} judged), "
-        f"MRR {_number(summary.mrr)}, nDCG@{summary.k} {_number(summary.ndcg_k)}"
+        f"retrieval: top-{summary.k} match {rate}, {summary.n_matched} of {summary.n_judged} judged\n"
+        f"           MRR {_number(summary.mrr)}, nDCG@{summary.k} {_number(summary.ndcg_k)}"
     )
 
 
-def _scores(metrics: dict[str, MetricSummary]) -> Table:
-    table = Table("score", box=None, pad_edge=False)
-    for name in ("mean", "95 % interval", "p10", "p50", "p90", "scored"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for name, summary in metrics.items():
-        numbers = (summary.p10, summary.p50, summary.p90)
-        table.add_row(
-            Text(sanitize(name)),
-            _number(summary.mean),
-            Text(_interval(summary.ci95)),
-            *[_number(value) for value in numbers],
-            f"{summary.n_scored} of {summary.attempted}",
-        )
-    return table
+@dataclass(frozen=True)
+class _Scores:
+    """The table of the summaries, in as many columns as there is room for."""
+
+    metrics: dict[str, MetricSummary]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        names = ("mean", "scored") if options.max_width < NARROW else tuple(_COLUMNS)
+        table = Table("score", box=None, pad_edge=False)
+        for name in names:
+            table.add_column(name, justify="right", no_wrap=True)
+        for metric, summary in self.metrics.items():
+            table.add_row(Text(sanitize(metric)), *[Text(_COLUMNS[name](summary)) for name in names])
+        yield table
 
 
-def _examples(lowest: Sequence[tuple[float, Example]]) -> Table:
-    table = Table(title="lowest scores", title_justify="left", box=None, pad_edge=False, expand=True)
-    table.add_column("score", justify="right", no_wrap=True)
-    for name, ratio in (("id", 1), ("question", 3), ("answer", 3)):
-        table.add_column(name, ratio=ratio, no_wrap=True, overflow="ellipsis")
-    for score, example in lowest:
-        texts = (example.id, example.question, example.generated_answer or "")
-        table.add_row(_number(score), *[Text(sanitize(text.strip())) for text in texts])
-    return table
+@dataclass(frozen=True)
+class _Examples:
+    """The table of the lowest scores; ids are never cut, since they are what one looks an example up by."""
+
+    lowest: Sequence[tuple[float, Example]]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        texts = ("question",) if options.max_width < NARROW else ("question", "answer")
+        table = Table(title="lowest scores", title_justify="left", box=None, pad_edge=False, expand=True)
+        table.add_column("score", justify="right", no_wrap=True)
+        table.add_column("id", overflow="fold", max_width=options.max_width // 4)
+        for name in texts:
+            table.add_column(name, ratio=1, no_wrap=True, overflow="ellipsis")
+        for score, example in self.lowest:
+            shown = (example.id, example.question, example.generated_answer or "")[: 1 + len(texts)]
+            table.add_row(_number(score), *[Text(sanitize(text.strip())) for text in shown])
+        yield table
 
 
 def _number(value: float | None) -> str:
@@ -104,3 +117,14 @@ def _number(value: float | None) -> str:
 
 def _interval(interval: Sequence[float] | None) -> str:
     return _DASH if interval is None else f"[{interval[0]:.4f}, {interval[1]:.4f}]"
+
+
+_COLUMNS: dict[str, Callable[[MetricSummary], str]] = {
+    "mean": lambda summary: _number(summary.mean),
+    "95 % interval": lambda summary: _interval(summary.ci95),
+    "p10": lambda summary: _number(summary.p10),
+    "p50": lambda summary: _number(summary.p50),
+    "p90": lambda summary: _number(summary.p90),
+    "scored": lambda summary: f"{summary.n_scored} of {summary.attempted}",
+}
+"""Columns of the table of scores."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from rag_eval_assets.errors import InfrastructureError
@@ -30,7 +31,8 @@ def replace_file(final: Path, write: Callable[[Path], None]) -> None:
     except OSError as error:
         raise InfrastructureError(f"cannot write {final.name!r} ({error.strerror or error})") from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # where the folder itself is unusable, that error must not replace the first one
+            temporary.unlink(missing_ok=True)
 
 
 def sync(path: Path) -> None:

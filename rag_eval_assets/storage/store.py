@@ -98,7 +98,7 @@ class TableStore(Protocol):
         ...
 
     def run_dates(self, key: TableKey) -> list[str]:
-        """The run dates for which the table of `key` is there, oldest first; `key.run_date` itself does not count."""
+        """The run dates for which the table of `key` is there, oldest first, whatever `key.run_date` is."""
         ...
 
 
@@ -115,24 +115,33 @@ class LocalStore:
     def write(self, key: TableKey, table: pa.Table, provenance: Provenance) -> StoredTable:
         """Replace the table of `key` atomically."""
         final = self.path(key)
+        version = data_version(table)  # first: it refuses what must not be written, such as NaN
         footer = {FOOTER_KEY: json.dumps(asdict(provenance), sort_keys=True, allow_nan=False)}
         replace_file(final, lambda temporary: write_parquet(temporary, table, footer))
-        return StoredTable(str(final), table.num_rows, final.stat().st_size, data_version(table))
+        return StoredTable(str(final), table.num_rows, final.stat().st_size, version)
 
     def read(self, key: TableKey) -> pa.Table:
         """The table of `key`; raises InfrastructureError naming the key where there is none."""
-        return read_parquet(self._existing(key))
+        path = self._existing(key)
+        try:
+            return read_parquet(path)
+        except (OSError, pa.ArrowException) as error:
+            raise _damaged(key, error) from error
 
     def provenance(self, key: TableKey) -> Provenance:
         """The provenance of the table of `key`; raises InfrastructureError where there is none."""
-        return Provenance(**json.loads(read_metadata(self._existing(key))[FOOTER_KEY]))
+        path = self._existing(key)
+        try:
+            return Provenance(**json.loads(read_metadata(path)[FOOTER_KEY]))
+        except (OSError, pa.ArrowException, KeyError, TypeError, ValueError) as error:
+            raise _damaged(key, error) from error
 
     def exists(self, key: TableKey) -> bool:
         """Whether there is a table of `key`."""
         return self.path(key).is_file()
 
     def run_dates(self, key: TableKey) -> list[str]:
-        """The run dates for which the table of `key` is there, oldest first; `key.run_date` itself does not count."""
+        """The run dates for which the table of `key` is there, oldest first, whatever `key.run_date` is."""
         tables = self.path(key).parent.parent.glob(f"run_date=*/{key.part}.parquet")
         return sorted(path.parent.name.removeprefix("run_date=") for path in tables)
 
@@ -143,6 +152,13 @@ class LocalStore:
                 f"table {key.path!r} is not in the store", fix=f"Materialize {key.table!r} for {key.run_date} first"
             )
         return path
+
+
+def _damaged(key: TableKey, error: Exception) -> InfrastructureError:
+    reason = (str(error).splitlines() or [type(error).__name__])[0]
+    return InfrastructureError(
+        f"table {key.path!r} cannot be read ({reason})", fix=f"Materialize {key.table!r} for {key.run_date} again"
+    )
 
 
 def data_version(table: pa.Table) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import difflib
 import os
 from collections.abc import Iterable
@@ -72,8 +73,16 @@ def load_suite(name_or_path: str) -> LoadedSuite:
     bundled = bundled_suites()
     if name_or_path in bundled:
         return read_suite(bundled[name_or_path])
-    path = Path(name_or_path).expanduser()
-    if path.is_file():
+    path = Path(name_or_path)
+    try:
+        path = path.expanduser()
+        found = path.is_file()
+    except (
+        OSError,
+        RuntimeError,
+    ) as error:  # no such user behind `~`, a folder that may not be entered, a name too long
+        raise ConfigurationError(f"suite {name_or_path!r} cannot be read ({_first_line(error)})") from error
+    if found:
         return read_suite(path)
     near = difflib.get_close_matches(name_or_path, bundled, n=1)
     raise ConfigurationError(
@@ -110,7 +119,7 @@ def check_distinct(suites: Iterable[LoadedSuite]) -> None:
         other = seen.setdefault(suite.slug, suite)
         if other is not suite:
             raise ConfigurationError(
-                f"suite names {other.name!r} ({other.path.name}) and {suite.name!r} ({suite.path.name}) "
+                f"suite names {other.name!r} ({other.path}) and {suite.name!r} ({suite.path}) "
                 f"both become {suite.slug!r} in asset keys and folders",
                 fix="Rename one of them",
             )
@@ -129,26 +138,26 @@ def read_suite(path: Path) -> LoadedSuite:
         faults = [_fault(details, data) for details in error.errors(include_url=False)]
         raise ConfigurationError(f"{path}: " + "; ".join(faults)) from error
     name = suite.name or path.stem
-    return LoadedSuite(
-        suite=suite,
-        path=path.resolve(),
-        name=name,
-        slug=slug(name, what="suite"),
-        target_slugs=distinct_slugs(list(suite.targets), what="target"),
-    )
+    try:
+        suite_slug, target_slugs = slug(name, what="suite"), distinct_slugs(list(suite.targets), what="target")
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{path}: {error.message}", fix=error.fix) from error
+    return LoadedSuite(suite=suite, path=path.resolve(), name=name, slug=suite_slug, target_slugs=target_slugs)
 
 
 class _UniqueKeyLoader(yaml.SafeLoader):
     """YAML's safe loader, but a key that stands twice in a mapping is an error instead of silently the last one."""
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        # Here and not when the mapping is made: by then merges (`<<`) may have put keys of other mappings into the node.
+        node = super().compose_mapping_node(anchor)
         seen: set[str] = set()
         for key_node, _ in node.value:
             key = str(getattr(key_node, "value", ""))
             if key in seen and key != "<<":
                 raise yaml.MarkedYAMLError(problem=f"key {key!r} stands twice", problem_mark=key_node.start_mark)
             seen.add(key)
-        return super().construct_mapping(node, deep)
+        return node
 
 
 def _read_yaml(path: Path) -> dict[str, Any]:
@@ -164,6 +173,9 @@ def _read_yaml(path: Path) -> dict[str, Any]:
         raise ConfigurationError(f"{path}:{where} {error.problem or 'not YAML'}") from error
     except yaml.YAMLError as error:
         raise ConfigurationError(f"{path}: {_first_line(error)}") from error
+    # The library lets errors through for scalars such as the date 2026-13-40, and for a thousand brackets.
+    except (ValueError, AttributeError, RecursionError) as error:
+        raise ConfigurationError(f"{path}: a value cannot be read ({_first_line(error)})") from error
     if not isinstance(data, dict):
         raise ConfigurationError(f"{path}: a suite is a mapping of keys to values", fix="See `rag-eval schema suite`")
     return {str(key): value for key, value in data.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
@@ -188,6 +200,8 @@ def _fault(details: ErrorDetails, data: dict[str, Any]) -> str:
         what = "type" if details["loc"][-1] == "type" else "value"
         return f"{path}: {_one_of(what, str(details['input']), str(context['expected']))}"
     value = details["input"]
+    if isinstance(value, dt.date):
+        value = value.isoformat()
     shown = f", got {value!r}" if isinstance(value, str | int | float | bool) or value is None else ""
     return f"{path}: {message[0].lower()}{message[1:]}{shown}"
 
@@ -210,7 +224,7 @@ def _path(loc: tuple[int | str, ...], data: Any) -> str:
     parts: list[str] = []
     node: Any = data
     for position, part in enumerate(loc):
-        if position == _UNION_TAG_AT.get(str(loc[0])):
+        if position == _UNION_TAG_AT.get(str(loc[0])) or part == "[key]":  # pydantic's word for: the key itself
             continue
         try:
             node = node[part]

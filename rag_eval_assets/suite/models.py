@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import datetime as dt
 import difflib
+import re
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
 from pydantic_core import PydanticCustomError
+
+_OWNER = r"team:.+|[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,7}"
+"""What Dagster takes as an owner; anything else would only fail when the lineage is built."""
 
 DEFAULT_START_DATE = dt.date(2026, 1, 1)
 """First run date that exists where a suite says nothing; earlier dates cannot be backfilled."""
@@ -19,7 +23,7 @@ DEFAULT_START_DATE = dt.date(2026, 1, 1)
 class SuiteModel(BaseModel):
     """Base of all parts: unknown keys are errors that name the nearest known one."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     @model_validator(mode="before")
     @classmethod
@@ -77,6 +81,13 @@ class HuggingFaceDataSet(_DataSet):
         description="Commit hash (40 hexadecimal digits), branch or tag; `unverified` resolves once into a lock file.",
     )
     split: str | None = Field("test", min_length=1, description="Split to read.")
+
+    @field_validator("split")
+    @classmethod
+    def _one_split_is_read(cls, split: str | None) -> str:
+        if split is None:
+            raise PydanticCustomError("split", "a data set of the hub needs the split to read")
+        return split
 
 
 class SampleDataSet(_DataSet):
@@ -245,7 +256,7 @@ class Suite(SuiteModel):
     @classmethod
     def _owners_are_addresses_or_teams(cls, owners: list[str]) -> list[str]:
         for owner in owners:
-            if not owner.startswith("team:") and "@" not in owner:
+            if not re.fullmatch(_OWNER, owner):
                 raise PydanticCustomError(
                     "owner", "owner {owner} is neither an e-mail address nor 'team:<name>'", {"owner": repr(owner)}
                 )
@@ -259,6 +270,6 @@ class Suite(SuiteModel):
             raise PydanticCustomError("scorer_twice", "scorer {name} is listed twice", {"name": repr(twice[0])})
         if self.corpus is None and any(target.type == "embedded" for target in self.targets.values()):
             raise PydanticCustomError(
-                "corpus_missing", "an embedded target needs 'corpus' (such as 'corpus: {{source: contexts}}')", {}
+                "corpus_missing", "an embedded target needs 'corpus' (such as 'corpus: {source: contexts}')"
             )
         return self

@@ -34,7 +34,7 @@ class EmbeddedPipeline:
         self._model = model
         pinned = {"id": model.pin.id, "weights_sha256": model.pin.weights_sha256}
         self._fingerprint = index_fingerprint(documents, config.chunking, pinned)
-        self._file = cache / "index" / f"{self._fingerprint}.npy"
+        self._file = cache / "index" / f"{self._fingerprint}.vectors"
         self._index: Index | None = None
         self._encoder: Encoder | None = None
         self._sentences: dict[str, Vectors] = {}

@@ -71,24 +71,26 @@ class _Asking:
     calls: list[dict[str, Any] | None]
     failed: Counter[str] = field(default_factory=Counter[str])
     answered: int = 0
+    """Calls of this run that were answered; what the journal held does not show that the target is alive now."""
 
     async def work(self, places: Iterator[int]) -> None:
         """One worker: takes the next question until none is left. All workers share the iterator."""
         for place in places:
             await self.ask(place, trial=0)
             self.running.advance()
+            # A target that never waits would keep the loop, and a stop or an error of another worker would be seen
+            # only after the last question.
+            await asyncio.sleep(0)
 
     async def ask(self, place: int, trial: int) -> None:
         example = self.examples[place]
         key = Journal.key(self.identity, example["example_id"], example["question"], trial)
         row_key = {"example_id": example["example_id"], "trial": trial}
-        kept = self.journal.get(key)
+        kept = _from_journal(self.journal.get(key))
         if kept is not None:
-            answer = Answer.from_json(kept["answer"])
-            answered_at = dt.datetime.fromisoformat(kept["answered_at"])
+            answer, latency_ms, answered_at = kept
             self.answers[place] = {**row_key, **self._row(answer)}
-            self.calls[place] = {**row_key, **_call("journal", kept["latency_ms"], answer.attempts, answered_at)}
-            self.answered += 1
+            self.calls[place] = {**row_key, **_call("journal", latency_ms, answer.attempts, answered_at)}
             return
         started = time.perf_counter()
         answer, error = await self._call(example["question"], trial)
@@ -135,11 +137,11 @@ class _Asking:
             "status": status,
             "answer": text,
             "error": None,
-            "generator": answer.generator or self.options.generator,
+            "generator": _text(answer.generator) or self.options.generator,
             "passages": None if answer.passages is None else [_passage_row(passage) for passage in answer.passages],
             "input_tokens": answer.input_tokens,
             "output_tokens": answer.output_tokens,
-            "cost_usd": answer.cost_usd,
+            "cost_usd": _finite(answer.cost_usd),
         }
 
 
@@ -208,10 +210,32 @@ def _whole_unicode(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
+def _text(text: str | None) -> str | None:
+    return None if text is None else _whole_unicode(text)
+
+
+def _finite(number: float | None) -> float | None:
+    return number if number is not None and math.isfinite(number) else None
+
+
 def _passage_row(passage: Passage) -> dict[str, Any]:
-    text = None if passage.text is None else _whole_unicode(passage.text)
-    score = passage.score if passage.score is not None and math.isfinite(passage.score) else None
-    return {"id": passage.id, "document_id": passage.document_id, "text": text, "score": score}
+    return {
+        "id": _text(passage.id),
+        "document_id": _text(passage.document_id),
+        "text": _text(passage.text),
+        "score": _finite(passage.score),
+    }
+
+
+def _from_journal(record: dict[str, Any] | None) -> tuple[Answer, float, dt.datetime] | None:
+    """Answer, milliseconds and time of a journal's record; None where there is none or another version wrote it."""
+    try:
+        if record is None:
+            return None
+        answered_at = dt.datetime.fromisoformat(record["answered_at"])
+        return Answer.from_json(record["answer"]), float(record["latency_ms"]), answered_at
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return None
 
 
 def _error_row(error: TargetCallError) -> dict[str, Any]:

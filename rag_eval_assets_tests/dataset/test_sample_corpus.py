@@ -3,6 +3,7 @@
 import json
 import re
 from importlib import resources
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -115,7 +116,7 @@ def test_support_spans_are_non_empty_and_lie_inside_the_text(
 def test_support_spans_are_ordered_and_do_not_overlap(questions: list[dict[str, Any]]) -> None:
     for question in answerable(questions):
         spans = question["support"]
-        assert all(left["end"] <= right["start"] for left, right in zip(spans, spans[1:])), question["id"]
+        assert all(left["end"] <= right["start"] for left, right in pairwise(spans)), question["id"]
 
 
 def test_support_spans_are_whole_sentences(questions: list[dict[str, Any]], texts: dict[str, str]) -> None:
@@ -130,9 +131,7 @@ def test_support_spans_are_whole_sentences(questions: list[dict[str, Any]], text
             assert not after or after[0].isspace(), question["id"]
 
 
-def test_support_sentences_occur_once_in_their_document(
-    questions: list[dict[str, Any]], texts: dict[str, str]
-) -> None:
+def test_support_sentences_occur_once_in_their_document(questions: list[dict[str, Any]], texts: dict[str, str]) -> None:
     for question in answerable(questions):
         for sentence in supporting_texts(question, texts):
             assert texts[question["document_id"]].count(sentence) == 1, question["id"]
