@@ -1,4 +1,4 @@
-"""Writes a report under its key: the Parquet first, the JSON last, each whole or not at all, and never over another."""
+"""Writes a report under its key: Parquet and page first, JSON last, each whole or not at all, never over another."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from rag_eval_assets.errors import ConfigurationError, InfrastructureError
 from rag_eval_assets.report.examples import METRICS_KEY, row_metrics
+from rag_eval_assets.report.html import report_html
 from rag_eval_assets.report.read import read_report
 from rag_eval_assets.report.schema import ExamplesTable, Report
 from rag_eval_assets.storage.atomic import sync
@@ -31,14 +32,15 @@ class WrittenReport:
 
     Attributes:
         report: as written, with its `examples_table`.
-        json_path, parquet_path: the files.
-        key: of both, without the ending, relative to the report folder.
+        json_path, html_path, parquet_path: the files.
+        key: of all three, without the ending, relative to the report folder.
         sha256: of the JSON file.
         bytes: size of the JSON file.
     """
 
     report: Report
     json_path: Path
+    html_path: Path
     parquet_path: Path
     key: str
     sha256: str
@@ -80,7 +82,7 @@ def report_bytes(report: Report) -> bytes:
 
 
 def write_report(root: Path, report: Report, rows: pa.Table) -> WrittenReport:
-    """Write `<key>.parquet` and then `<key>.json` under `root`; a reader that finds the JSON finds the Parquet.
+    """Write `<key>.parquet`, `<key>.html` and at last `<key>.json` under `root`: who finds the JSON finds the others.
 
     A written report is never replaced. Writing it again, as the retry of a step does, changes nothing and gives what
     already lies there, also where the run's facts (times, seconds) differ by now.
@@ -95,7 +97,7 @@ def write_report(root: Path, report: Report, rows: pa.Table) -> WrittenReport:
         InfrastructureError: a file of that run id exists with other content, or the disk refuses.
     """
     key = report_key(report.run.env, report.run.run_date, report.run_id)
-    json_path, parquet_path = root / f"{key}.json", root / f"{key}.parquet"
+    json_path, html_path, parquet_path = (root / f"{key}.{ending}" for ending in ("json", "html", "parquet"))
     footer = {METRICS_KEY: json.dumps(row_metrics(rows))}
     try:
         json_path.parent.mkdir(parents=True, exist_ok=True)
@@ -105,18 +107,28 @@ def write_report(root: Path, report: Report, rows: pa.Table) -> WrittenReport:
         content = report_bytes(final)
         if json_path.exists():
             final, content = _same_content(final, json_path)
+        if not html_path.exists():
+            page = report_html(final).encode("utf-8")
+            _place(html_path, lambda temporary: _write_bytes(temporary, page))
         sha256 = _place(json_path, lambda temporary: _write_bytes(temporary, content))
     except OSError as error:
         raise InfrastructureError(f"report {key!r} cannot be written ({error.strerror or error})") from error
-    return WrittenReport(final, json_path, parquet_path, key, sha256, len(content))
+    return WrittenReport(final, json_path, html_path, parquet_path, key, sha256, len(content))
 
 
 def _same_content(report: Report, path: Path) -> tuple[Report, bytes]:
-    """The report that lies at `path` and its bytes, if it has the content of `report`; else `report` and its own."""
+    """The report that lies at `path` and its bytes; raises InfrastructureError where it has other content."""
     written = read_report(path)
     if written.content_sha256 != report.content_sha256:
-        return report, report_bytes(report)
+        raise _conflict(path)
     return written, path.read_bytes()
+
+
+def _conflict(path: Path) -> InfrastructureError:
+    return InfrastructureError(
+        f"{path.name!r} exists with other content, and a written report is never replaced",
+        fix="Materialize the report again: each evaluation has a run id of its own",
+    )
 
 
 def _place(final: Path, write: Callable[[Path], None]) -> str:
@@ -130,10 +142,7 @@ def _place(final: Path, write: Callable[[Path], None]) -> str:
             _name_once(temporary, final)
         except FileExistsError as error:
             if file_sha256(final) != sha256:
-                raise InfrastructureError(
-                    f"{final.name!r} exists with other content, and a written report is never replaced",
-                    fix="Materialize the report again: each evaluation has a run id of its own",
-                ) from error
+                raise _conflict(final) from error
         sync(final.parent)
     finally:
         temporary.unlink(missing_ok=True)

@@ -38,9 +38,10 @@ def test_no_other_path_can_be_made(date: str, run_id: str) -> None:
         report_key("qa", date, run_id)
 
 
-def test_both_files_lie_under_the_key_and_name_each_other(tmp_path, report, rows) -> None:
+def test_the_files_lie_under_the_key_and_the_report_names_its_table(tmp_path, report, rows) -> None:
     written = write_report(tmp_path, report, rows)
-    assert sorted(path.name for path in written.json_path.parent.iterdir()) == [f"{RUN_ID}.json", f"{RUN_ID}.parquet"]
+    names = sorted(path.name for path in written.json_path.parent.iterdir())
+    assert names == [f"{RUN_ID}.html", f"{RUN_ID}.json", f"{RUN_ID}.parquet"]
     assert written.json_path == tmp_path / f"{written.key}.json"
     content = written.json_path.read_bytes()
     assert (hashlib.sha256(content).hexdigest(), len(content)) == (written.sha256, written.bytes)
@@ -71,13 +72,13 @@ def test_writing_again_changes_nothing(tmp_path, make_inputs, report, rows) -> N
 
 def test_a_run_id_is_never_overwritten_with_other_content(tmp_path, make_inputs, report, rows) -> None:
     first = write_report(tmp_path, report, rows)
-    before = first.json_path.read_bytes()
+    before = (first.json_path.read_bytes(), first.html_path.read_bytes())
     with pytest.raises(InfrastructureError, match="exists with other content"):
         write_report(tmp_path, build_report(make_inputs(notes=["other"])), rows)
     with pytest.raises(InfrastructureError, match=r"parquet' exists with other content"):
         write_report(tmp_path, report, rows.slice(0, 5))
-    assert first.json_path.read_bytes() == before
-    assert len(list(first.json_path.parent.iterdir())) == 2
+    assert (first.json_path.read_bytes(), first.html_path.read_bytes()) == before
+    assert len(list(first.json_path.parent.iterdir())) == 3
 
 
 def test_no_json_appears_when_the_table_cannot_be_written(tmp_path, report, rows) -> None:
