@@ -166,3 +166,4 @@ def _show(written: WrittenReport) -> None:
     console = stdout()
     console.print(render(written.report))
     console.print(f"\nreport: {written.json_path}", markup=False, soft_wrap=True)
+    console.print(f"page:   {written.html_path}", markup=False, soft_wrap=True)

@@ -1,0 +1,97 @@
+"""The smaller commands, and how the command line behaves in a pipe."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from rag_eval_assets import __version__
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_version(place) -> None:
+    process = place.run("--version")
+    assert (process.returncode, process.stdout, process.stderr) == (0, f"rag-eval {__version__}\n", "")
+
+
+@pytest.mark.parametrize("arguments", [(), ("report",)])
+def test_without_a_command_there_is_help_that_lists_them(place, arguments: tuple[str, ...]) -> None:
+    process = place.run(*arguments)
+    assert process.stderr == ""
+    assert f"Usage: {' '.join(('rag-eval', *arguments))} " in process.stdout
+    wanted = ("show", "recompute") if arguments else ("run", "validate", "schema", "ui", "report")
+    assert all(f" {name} " in process.stdout for name in wanted)
+
+
+def test_the_schemas_are_valid_and_hold_what_they_describe(place, evaluated) -> None:
+    schemas = {name: json.loads(place.run("schema", name).stdout) for name in ("suite", "report")}
+    for schema in schemas.values():
+        Draft202012Validator.check_schema(schema)
+    report = json.loads(evaluated.report.read_text())
+    Draft202012Validator(schemas["report"]).validate(report)
+    assert not Draft202012Validator(schemas["report"]).is_valid({**report, "timestamp": 3})
+    assert schemas["report"] == json.loads((ROOT / "docs" / "report.schema.json").read_text())
+    assert "scorers" in schemas["suite"]["properties"]
+
+
+def test_validate_names_what_a_suite_needs_and_where_it_was_found(place, weights: Path) -> None:
+    process = place.run("validate", place.suite(), "--strict")
+    assert (process.returncode, process.stderr) == (0, "")
+    first, *needs = process.stdout.splitlines()
+    assert first.startswith("harbour.yaml: valid (harbour, sha256 ")
+    assert needs[0] == "  found    examples: 3 examples of rows"
+    assert needs[1] == "  found    corpus: 3 documents"
+    assert needs[2].startswith("  found    model all-MiniLM-L6-v2: ")
+    assert not place.home.exists()
+
+
+@pytest.mark.parametrize(("arguments", "code"), [((), 0), (("--strict",), 2)])
+def test_validate_lists_everything_that_is_missing_and_fails_only_if_strict(
+    place, arguments: tuple[str, ...], code: int
+) -> None:
+    suite = place.suite(
+        datasets=[{"file": "nowhere.csv"}], scorers=[{"type": "bertscore", "model": "bert-base-uncased"}]
+    )
+    process = place.run("validate", suite, *arguments)
+    assert (process.returncode, process.stderr) == (code, "")
+    missing = [line for line in process.stdout.splitlines() if line.startswith("  missing  ")]
+    assert [line.split(":")[0] for line in missing] == [
+        "  missing  examples",
+        "  missing  corpus",
+        "  missing  model bert-base-uncased",
+    ]
+    assert "nowhere.csv" in missing[0]
+    assert missing[1] == "  missing  corpus: for the same reason"
+
+
+def test_validate_refuses_an_invalid_suite(place) -> None:
+    process = place.run("validate", place.suite(targets={}))
+    assert (process.returncode, process.stdout) == (2, "")
+    (line,) = process.stderr.splitlines()
+    assert line.startswith("error: harbour.yaml: targets: ")
+
+
+@pytest.mark.parametrize("arguments", [("schema", "report"), ("report", "show"), ("validate",), ()])
+def test_a_reader_that_has_gone_gets_no_traceback(evaluated, arguments: tuple[str, ...]) -> None:
+    if arguments == ("report", "show"):
+        arguments = (*arguments, str(evaluated.report))
+    reader, writer = os.pipe()
+    os.close(reader)  # what `| head` is once it has seen enough
+    process = subprocess.run(
+        evaluated.place.command(*arguments),
+        cwd=evaluated.place.folder,
+        env=evaluated.place.environment(),
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    os.close(writer)
+    assert process.stderr == ""

@@ -1,0 +1,77 @@
+"""Ctrl-C while a target is asked: a clean end, and the next run goes on from there."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+QUESTIONS = 60
+
+
+@pytest.fixture(scope="module")
+def interrupted(
+    tmp_path_factory: pytest.TempPathFactory, make_place: Callable[[Path], Any], weights: Path
+) -> tuple[Any, str, subprocess.Popen[str], str, str, int]:
+    """A run that was stopped once the journal held some answers, and how many it holds now."""
+    place = make_place(tmp_path_factory.mktemp("interrupted"))
+    place.rows(
+        [(f"How deep is well number {n}?", f"{n} metres.", f"Well {n} is {n} metres deep.") for n in range(QUESTIONS)]
+    )
+    suite = place.suite()
+    process = subprocess.Popen(
+        place.command("run", suite, "--json"),
+        cwd=place.folder,
+        env=place.environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 240
+    while journalled(place) < 3 and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.005)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    return place, suite, process, out, err, journalled(place)
+
+
+def journalled(place: Any) -> int:
+    return sum(path.read_bytes().count(b"\n") for path in (place.home / "journals").rglob("*.jsonl"))
+
+
+def test_it_ends_with_130_and_one_line(interrupted) -> None:
+    _, _, process, out, err, _ = interrupted
+    assert process.returncode == 130
+    assert err.splitlines()[-1] == "stopped; run again to resume: answers that had arrived are kept"
+    assert "Traceback" not in err
+    assert "error" not in err
+    result = json.loads(out)
+    assert (result["reports"], result["error"], result["exit_code"]) == ([], "stopped", 130)
+
+
+def test_it_stops_at_once_and_not_after_the_last_question(interrupted) -> None:
+    *_, kept = interrupted
+    assert 3 <= kept < QUESTIONS
+
+
+def test_nothing_of_the_stage_was_stored(interrupted) -> None:
+    place, *_ = interrupted
+    assert list((place.home / "tables").rglob("generated_answers")) == []
+    assert not (place.home / "reports").exists()
+
+
+def test_the_next_run_asks_only_what_was_not_answered(interrupted) -> None:
+    place, suite, *_, kept = interrupted
+    process = place.run("run", suite, "--quiet")
+    assert (process.returncode, process.stdout, process.stderr) == (0, "", ""), "quiet: no progress and no summary"
+    (path,) = (place.home / "reports").rglob("*.json")
+    report = json.loads(path.read_text())
+    assert report["run"]["calls"] == {"live": QUESTIONS - kept, "journal": kept, "replayed": 0, "recorded": 0}
+    assert report["counts"]["answered"] == QUESTIONS
+    assert journalled(place) == 0
