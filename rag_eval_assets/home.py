@@ -6,6 +6,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from rag_eval_assets.errors import ConfigurationError
+
 
 @dataclass(frozen=True)
 class Home:
@@ -15,8 +17,16 @@ class Home:
 
     @classmethod
     def from_environment(cls) -> Home:
-        """The home that the environment names, as an absolute path."""
-        return cls(Path(os.environ.get("RAG_EVAL_HOME") or ".rag-eval").expanduser().resolve())
+        """The home that the environment names, as an absolute path.
+
+        Raises:
+            ConfigurationError: it begins with `~` and there is no such user.
+        """
+        named = os.environ.get("RAG_EVAL_HOME") or ".rag-eval"
+        try:
+            return cls(Path(named).expanduser().resolve())
+        except (RuntimeError, OSError) as error:
+            raise ConfigurationError(f"RAG_EVAL_HOME {named!r} is no usable path ({error})") from error
 
     @property
     def tables(self) -> Path:

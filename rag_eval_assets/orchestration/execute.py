@@ -19,7 +19,6 @@ from rag_eval_assets.orchestration.session import Session, session
 from rag_eval_assets.progress import Reporter
 from rag_eval_assets.report.write import WrittenReport
 from rag_eval_assets.suite.load import LoadedSuite
-from rag_eval_assets.tables import SCORE_HISTORY
 
 _TRACE = "Run again with --verbose for the whole trace"
 _TOLD_ELSEWHERE = {"Failure", "DagsterAssetCheckFailedError"}
@@ -64,8 +63,7 @@ def execute(
     wanted = [
         asset_key(suite, blueprint.name, blueprint.target)
         for blueprint in blueprints(suite)
-        if (blueprint.target is None or blueprint.target in targets)
-        and (limit is None or blueprint.name != SCORE_HISTORY.name)
+        if blueprint.target is None or blueprint.target in targets
     ]
     config = {
         "loggers": {"console": {"config": {"log_level": "INFO" if verbose else "CRITICAL"}}},

@@ -50,7 +50,10 @@ class LoadedSuite:
 
     def resolve(self, path: str) -> Path:
         """A path of the suite file as one of this machine: relative ones start at the suite file's folder."""
-        return (self.path.parent / Path(path).expanduser()).resolve()
+        try:
+            return (self.path.parent / Path(path).expanduser()).resolve()
+        except (RuntimeError, OSError) as error:  # no such user behind `~`, a loop of links
+            raise ConfigurationError(f"{self.path}: path {path!r} is not usable ({error})") from error
 
     def model_folder(self, model_id: str) -> Path | None:
         """The folder that the suite names for a model, or None."""
@@ -149,7 +152,7 @@ class _UniqueKeyLoader(yaml.SafeLoader):
     """YAML's safe loader, but a key that stands twice in a mapping is an error instead of silently the last one."""
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
-        # Here and not when the mapping is made: by then merges (`<<`) may have put keys of other mappings into the node.
+        # Not when the mapping is made: by then merges (`<<`) may have put keys of other mappings into the node.
         node = super().compose_mapping_node(anchor)
         seen: set[str] = set()
         for key_node, _ in node.value:

@@ -46,6 +46,7 @@ class EmbeddedPipeline:
             "index": self._fingerprint,
             "top_k": self._config.top_k,
             "answer_sentences": self._config.answer_sentences,
+            "generator": self._config.generator,
             "code": CODE_VERSION,
         }
 

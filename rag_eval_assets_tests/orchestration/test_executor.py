@@ -70,7 +70,12 @@ def test_steps_in_processes_of_their_own_write_the_same_tables(place) -> None:
         (check,) = instance.all_logs(run.run_id, of_type=dg.DagsterEventType.ASSET_CHECK_EVALUATION)
     assert run.status == dg.DagsterRunStatus.SUCCESS
     assert check.get_dagster_event().asset_check_evaluation_data.partition == "2026-03-01"
-    pids = {event.get_dagster_event().pid for event in events if event.is_dagster_event and event.step_key}
-    workers = {event.get_dagster_event().pid for event in events if event.is_dagster_event and not event.step_key}
-    assert int(run.tags[PID_TAG]) in workers
-    assert int(run.tags[PID_TAG]) not in pids, "a step's process ends long before the run does"
+    executing = {event.get_dagster_event().pid for event in events if is_kind(event, dg.DagsterEventType.RUN_START)}
+    stepping = {event.get_dagster_event().pid for event in events if is_kind(event, dg.DagsterEventType.STEP_START)}
+    assert {int(run.tags[PID_TAG])} == executing
+    assert len(stepping) == 2, "the asset and its check, a process each"
+    assert not executing & stepping
+
+
+def is_kind(event: dg.EventLogEntry, kind: dg.DagsterEventType) -> bool:
+    return event.is_dagster_event and event.get_dagster_event().event_type == kind

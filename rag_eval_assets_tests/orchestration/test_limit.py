@@ -92,7 +92,7 @@ def test_every_file_of_the_whole_evaluation_keeps_its_bytes_from_the_launchpad(l
     whole = {path: content for path, content in launched["before"].items() if "~sample" not in path}
     assert {path: launched["after"].get(path) for path in whole} == whole
     new = set(launched["after"]) - set(launched["before"])
-    assert {path.rsplit(".", 1)[1] for path in new if path.startswith("reports/")} == {"json", "parquet"}
+    assert {path.rsplit(".", 1)[1] for path in new if path.startswith("reports/")} == {"html", "json", "parquet"}
     assert all("~sample" in path for path in new if path.startswith("tables/"))
 
 

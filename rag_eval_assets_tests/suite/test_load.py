@@ -56,6 +56,8 @@ def test_paths_in_a_suite_start_at_its_folder(write_suite: Write, tmp_path: Path
     assert loaded.model_folder("all-MiniLM-L6-v2") == tmp_path.parent / "weights"
     assert loaded.model_folder("bert-base-uncased") is None
     assert loaded.resolve("/data/x.csv") == Path("/data/x.csv")
+    with pytest.raises(ConfigurationError, match="path '~no-such-user-here/x' is not usable"):
+        loaded.resolve("~no-such-user-here/x")
 
 
 def test_the_hash_does_not_see_comments_order_or_spelled_out_defaults(write_suite: Write) -> None:

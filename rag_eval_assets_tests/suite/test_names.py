@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_eval_assets.errors import ConfigurationError
@@ -25,6 +25,7 @@ def test_a_slug_is_lower_case_letters_digits_and_underscores(name: str, made: st
     assert slug(name, what="suite") == made
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_every_name_has_a_slug_or_a_clear_error(name: str) -> None:
     try:
