@@ -30,20 +30,25 @@ def run(
     target: Annotated[
         list[str] | None, typer.Option("--target", metavar="NAME", help="Only this target; may be repeated.")
     ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the date's last run, which failed or was stopped.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show Dagster's log as well.")] = False,
 ) -> None:
     """Evaluate a suite: ask every question, score every answer, write one report per target."""
     try:
-        code, result = _evaluate(suite, run_date, limit, target, quiet=quiet, verbose=verbose, table=not as_json)
+        code, result = _evaluate(
+            suite, run_date, limit, target, resume=resume, quiet=quiet, verbose=verbose, table=not as_json
+        )
     except EvalError as error:
         if not as_json:
             raise
         print_error(error)
         code, result = error.exit_code, _with_error(result_json([]), error)
     except KeyboardInterrupt:
-        stderr().print("stopped; run again to resume: answers that had arrived are kept")
+        stderr().print("stopped; the same command with --resume goes on from here")
         code, result = STOPPED, {**result_json([]), "error": "stopped", "exit_code": STOPPED}
     if as_json:
         typer.echo(json.dumps(result, ensure_ascii=False, allow_nan=False))
@@ -57,6 +62,7 @@ def _evaluate(
     limit: int | None,
     targets: list[str] | None,
     *,
+    resume: bool,
     quiet: bool,
     verbose: bool,
     table: bool,
@@ -65,6 +71,8 @@ def _evaluate(
     date = check_run_date(suite, run_date)
     if limit is not None and limit < 1:
         raise ConfigurationError(f"--limit is {limit}", fix="Give a number from 1")
+    if limit is not None and resume:
+        raise ConfigurationError("--resume and --limit are both given", fix="Samples keep no history to go on with")
     wanted = check_targets(suite, targets)
     with progress_reporter(quiet=quiet) as reporter:
         from rag_eval_assets.evaluation.preflight import needs, require
@@ -73,7 +81,7 @@ def _evaluate(
         from rag_eval_assets.orchestration.execute import execute  # Dagster takes seconds to import
 
         try:
-            done = execute(suite, date, reporter=reporter, targets=wanted, limit=limit, verbose=verbose)
+            done = execute(suite, date, reporter=reporter, targets=wanted, limit=limit, resume=resume, verbose=verbose)
         except OSError as error:  # the home cannot be made, the disk is full
             raise InfrastructureError(f"the run cannot be kept ({error})", fix="Check RAG_EVAL_HOME") from error
     if table and not quiet:

@@ -24,10 +24,12 @@ def ui(
     if suites:
         os.environ["RAG_EVAL_SUITES"] = os.pathsep.join(suites)
     names = ", ".join(suite.name for suite in load_suites())  # a broken suite is told here, not in a log
-    from rag_eval_assets.orchestration.instance import shared_instance
+    from rag_eval_assets.orchestration.instance import dagster_home, shared_instance
 
     home = Home.from_environment()
-    os.environ["RAG_EVAL_HOME"] = str(home.root)
+    # For the process that this one becomes.
+    os.environ.update(RAG_EVAL_HOME=str(home.root), DAGSTER_HOME=str(dagster_home(home)))
+    os.environ.setdefault("DAGSTER_DISABLE_TELEMETRY", "1")
     with shared_instance(home):
         stderr().print(f"suites: {names}\nhistory: {home.root}\nopen http://127.0.0.1:{port}", markup=False)
     # A shell's background job ignores SIGINT, and Dagster would pass that on to its children, which nothing could

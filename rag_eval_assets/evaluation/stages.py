@@ -68,8 +68,11 @@ def make_answers(evaluation: Evaluation, target: str) -> Outcome:
             CORPUS.name: data_version(documents.manifest()),
         }
         provenance = Provenance(stage_module.CODE_VERSION, inputs, made.counts)
-        # The log first: answers that are there are answers whose log is there.
-        store.write(evaluation.key(CALL_LOG.name, target), made.call_log, provenance)
+        # The log first, and with the version of its answers: a kill in between leaves a log that names other answers
+        # than those that are there, which the report then refuses to mix.
+        log_inputs = {**inputs, GENERATED_ANSWERS.name: data_version(made.answers)}
+        log_provenance = Provenance(stage_module.CODE_VERSION, log_inputs, made.counts)
+        store.write(evaluation.key(CALL_LOG.name, target), made.call_log, log_provenance)
         stored = store.write(evaluation.key(GENERATED_ANSWERS.name, target), made.answers, provenance)
         journal.close_committed()
     failed = made.counts["error"] / max(made.answers.num_rows, 1)

@@ -57,7 +57,7 @@ def _check(
         partitions_def=run_dates(suite),
     )
     def checked(context: dg.AssetCheckExecutionContext, evaluation: EvaluationResource) -> dg.AssetCheckResult:
-        outcome = check(evaluation.open(context, suite))
+        outcome = _outcome(check, evaluation.open(context, suite), blocking=blocking)
         return dg.AssetCheckResult(
             passed=outcome.passed,
             severity=dg.AssetCheckSeverity.ERROR if blocking else dg.AssetCheckSeverity.WARN,
@@ -69,3 +69,13 @@ def _check(
         )
 
     return checked
+
+
+def _outcome(check: Check, evaluation: Evaluation, *, blocking: bool) -> CheckOutcome:
+    """What a check says. One that only warns must not fail the run where it cannot be made; it then warns of that."""
+    try:
+        return check(evaluation)
+    except Exception as error:
+        if blocking:
+            raise
+        return CheckOutcome(False, f"could not be checked: {type(error).__name__}: {error}")

@@ -15,6 +15,7 @@ from rag_eval_assets.home import Home
 from rag_eval_assets.orchestration.build import build_definitions, job_name, suite_tags
 from rag_eval_assets.orchestration.instance import process_tags, shared_instance
 from rag_eval_assets.orchestration.lineage import asset_key, blueprints
+from rag_eval_assets.orchestration.resume import RESUMES_TAG, made_by, unfinished_runs
 from rag_eval_assets.orchestration.session import Session, session
 from rag_eval_assets.progress import Reporter
 from rag_eval_assets.report.write import WrittenReport
@@ -41,6 +42,7 @@ def execute(
     reporter: Reporter,
     targets: Sequence[str],
     limit: int | None = None,
+    resume: bool = False,
     verbose: bool = False,
 ) -> Executed:
     """Materialize the lineage of `suite` for `run_date`.
@@ -54,9 +56,11 @@ def execute(
         reporter: shows progress.
         targets: names of the targets to evaluate.
         limit: only the first so many examples.
+        resume: keep the tables that the last, unfinished run of the date made and found good.
         verbose: show Dagster's own log on stderr.
 
     Raises:
+        ConfigurationError: there is no unfinished run to resume.
         KeyboardInterrupt: SIGINT or SIGTERM stopped the run; it stands as failed in the history.
     """
     job = build_definitions([suite]).resolve_job_def(job_name(suite))
@@ -71,12 +75,18 @@ def execute(
     }
     run_id = str(uuid.uuid4())
     with _instance(limit) as instance, session(Session(reporter)) as opened:
+        unfinished = unfinished_runs(instance, suite, run_date) if resume else []
+        kept = made_by(instance, unfinished)
         result = job.execute_in_process(
             instance=instance,
             partition_key=run_date,
-            asset_selection=wanted,
+            asset_selection=[key for key in wanted if key not in kept],
             run_config=config,
-            tags={**suite_tags(suite), **process_tags(run_id, os.getpid())},
+            tags={
+                **suite_tags(suite),
+                **process_tags(run_id, os.getpid()),
+                **({RESUMES_TAG: unfinished[0].run_id} if unfinished else {}),
+            },
             run_id=run_id,
             raise_on_error=False,
         )

@@ -41,12 +41,25 @@ def _write(path: Path, content: bytes) -> None:
 
 @contextmanager
 def shared_instance(home: Home) -> Generator[dg.DagsterInstance]:
-    """The instance of `dagster_home`, with the runs of killed command lines ended first."""
-    os.environ["DAGSTER_HOME"] = str(dagster_home(home))
-    os.environ.setdefault("DAGSTER_DISABLE_TELEMETRY", "1")
-    with dg.DagsterInstance.get() as instance:
+    """The instance of `dagster_home`, with the runs of killed processes ended first."""
+    with _variables(DAGSTER_HOME=str(dagster_home(home))), dg.DagsterInstance.get() as instance:
         fail_dead_runs(instance)
         yield instance
+
+
+@contextmanager
+def _variables(**values: str) -> Generator[None]:
+    """Environment variables for the time of a `with` block: the next block may be about another home."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 def process_tags(run_id: str, pid: int) -> dict[str, str]:

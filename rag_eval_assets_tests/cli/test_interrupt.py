@@ -48,7 +48,7 @@ def journalled(place: Any) -> int:
 def test_it_ends_with_130_and_one_line(interrupted) -> None:
     _, _, process, out, err, _ = interrupted
     assert process.returncode == 130
-    assert err.splitlines()[-1] == "stopped; run again to resume: answers that had arrived are kept"
+    assert err.splitlines()[-1] == "stopped; the same command with --resume goes on from here"
     assert "Traceback" not in err
     assert "error" not in err
     result = json.loads(out)

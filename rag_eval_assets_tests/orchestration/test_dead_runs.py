@@ -59,12 +59,24 @@ def slots_in_use(instance: dg.DagsterInstance) -> int:
     return instance.event_log_storage.get_concurrency_info("gpu").active_slot_count
 
 
-@pytest.mark.parametrize("started_by", ["command line", "web server"])
+@pytest.mark.parametrize(
+    ("started_by", "granularity"),
+    [
+        ("command line", "run"),  # as shipped: a run waits in the queue, and none inside its step
+        ("web server", "op"),  # as a step executor wants it: a step holds the slot while it runs
+    ],
+)
 def test_a_run_killed_while_it_scores_ends_as_failed_and_the_next_run_completes(
-    started_by: str, place, village: ModuleType
+    started_by: str, granularity: str, place, village: ModuleType
 ) -> None:
     suite = place.suite()
-    dagster_home(place.home)
+    settings = dagster_home(place.home) / "dagster.yaml"
+    shipped = settings.read_text(encoding="utf-8")
+    assert "    granularity: run\n" in shipped
+    settings.write_text(
+        shipped.replace("    granularity: run\n", f"    granularity: {granularity}\n"), encoding="utf-8"
+    )
+    held = 1 if granularity == "op" else 0
     process = subprocess.Popen(
         [sys.executable, "-c", STUCK, str(village.__file__), str(place.folder), str(suite.path), started_by],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
@@ -80,17 +92,18 @@ def test_a_run_killed_while_it_scores_ends_as_failed_and_the_next_run_completes(
         with shared_instance(place.home) as instance:
             (run,) = instance.get_runs()
             assert run.status == dg.DagsterRunStatus.STARTED, "another process looked, and left the living run alone"
-            assert slots_in_use(instance) == 1
+            assert slots_in_use(instance) == held
+        if granularity == "run":
+            beside = place.execute(suite, village.LATER)
+            assert beside.failures == [], "a command line does not wait for another run's scoring"
     finally:
         process.send_signal(signal.SIGKILL)
         process.wait()
     with shared_instance(place.home) as instance:
-        (run,) = instance.get_runs()
+        run = instance.get_runs()[-1]
         assert run.status == dg.DagsterRunStatus.FAILURE
         assert "process that executed this run is gone" in instance.all_logs(run.run_id)[-1].message
         assert slots_in_use(instance) == 0
-    if started_by == "web server":
-        return  # what follows is the same again
     done = place.execute(suite)
     assert done.failures == []
     assert done.reports[0].report.counts.answered == 4
