@@ -185,13 +185,18 @@ def _models(evaluation: Evaluation, tables: _Tables) -> dict[str, dict[str, Any]
 
 
 def _notes(evaluation: Evaluation, target: str) -> list[str]:
+    notes: list[str] = []
+    fault = evaluation.suite.suite.targets[target].planted_fault
+    if fault is not None:
+        notes.append(f"This target is broken on purpose ({fault.replace('_', ' ')}), to show which figures notice.")
     retrieving = set(target_models(evaluation.suite, target))
     shared = sorted(retrieving & {scorer.model for scorer in evaluation.suite.suite.scorers})
     if not shared:
-        return []
+        return notes
     return [
+        *notes,
         f"The target retrieves and the scorers score with the same model ({', '.join(shared)}): it prefers what it "
-        "finds similar itself, so these scores flatter the target."
+        "finds similar itself, so these scores flatter the target.",
     ]
 
 

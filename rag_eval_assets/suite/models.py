@@ -141,6 +141,9 @@ class Chunking(SuiteModel):
     overlap_sentences: int = Field(1, ge=0, le=20, description="Sentences that a passage shares with the one before.")
 
 
+PlantedFault = Literal["shuffled_index", "refusals", "swapped_numbers"]
+
+
 class EmbeddedTarget(SuiteModel):
     """A small RAG pipeline inside this process: dense retrieval and extractive answers; offline, deterministic."""
 
@@ -152,6 +155,9 @@ class EmbeddedTarget(SuiteModel):
     )
     answer_sentences: int = Field(2, ge=1, le=20, description="How many sentences an answer quotes at most.")
     generator: str | None = Field(None, min_length=1, description="Name of the generator in the report.")
+    planted_fault: PlantedFault | None = Field(
+        None, description="Breaks the pipeline on purpose, to see which figures move; see the suite planted-faults."
+    )
 
 
 Target = EmbeddedTarget

@@ -16,6 +16,7 @@ from rag_eval_assets.suite.models import EmbeddedTarget
 from rag_eval_assets.targets.base import Answer, Passage
 from rag_eval_assets.targets.chunking import Chunk, chunk_document
 from rag_eval_assets.targets.index import Encoder, Index, Vectors, index_fingerprint, load_or_build_index
+from rag_eval_assets.targets.planted import plant_in_answer, plant_in_index
 from rag_eval_assets.weights.resolve import ResolvedModel
 
 CODE_VERSION = "1"
@@ -23,6 +24,12 @@ CODE_VERSION = "1"
 
 SENTENCE_MARGIN = 0.1
 """A further sentence is quoted only where its cosine to the question is at most this far below the best one's."""
+
+KEPT_SENTENCES = 20_000
+"""Sentence vectors that are kept per model, the newest: 30 MB at 384 dimensions."""
+
+_SENTENCES: dict[str, dict[str, Vectors]] = {}
+"""Hash of a model's weights to sentence to vector. A vector depends on nothing else, so all targets share them."""
 
 
 class EmbeddedPipeline:
@@ -37,7 +44,7 @@ class EmbeddedPipeline:
         self._file = cache / "index" / f"{self._fingerprint}.vectors"
         self._index: Index | None = None
         self._encoder: Encoder | None = None
-        self._sentences: dict[str, Vectors] = {}
+        self._sentences = _SENTENCES.setdefault(model.pin.weights_sha256, {})
 
     def identity(self) -> dict[str, Any]:
         """Index, settings and code that the answers depend on."""
@@ -47,6 +54,7 @@ class EmbeddedPipeline:
             "top_k": self._config.top_k,
             "answer_sentences": self._config.answer_sentences,
             "generator": self._config.generator,
+            "planted_fault": self._config.planted_fault,
             "code": CODE_VERSION,
         }
 
@@ -58,7 +66,8 @@ class EmbeddedPipeline:
         documents, chunking = self._documents.documents, self._config.chunking
         chunks = tuple(chunk for document in documents for chunk in chunk_document(document, chunking))
         with stage(reporter, "index", len(chunks), "passages") as running:
-            self._index = load_or_build_index(self._file, chunks, encoder, running.advance)
+            index = load_or_build_index(self._file, chunks, encoder, running.advance)
+        self._index = plant_in_index(self._config.planted_fault, index)
         self._encoder = encoder
 
     async def answer(self, question: str, trial: int) -> Answer:
@@ -70,7 +79,8 @@ class EmbeddedPipeline:
         found = self._index.search(query, self._config.top_k)
         passages = tuple(Passage(chunk.id, chunk.document_id, chunk.text, score) for chunk, score in found)
         generator = self._config.generator or f"extractive/{self._model.pin.id}"
-        return Answer(self._quote([chunk for chunk, _ in found], query), passages, generator)
+        text = plant_in_answer(self._config.planted_fault, self._quote([chunk for chunk, _ in found], query))
+        return Answer(text, passages, generator)
 
     async def close(self) -> None:
         """Nothing to release."""
@@ -87,9 +97,12 @@ class EmbeddedPipeline:
         return " ".join(sentences[place] for place in sorted(chosen))
 
     def _vectors(self, sentences: list[str]) -> list[Vectors]:
-        """The sentences' vectors; sentences recur between questions, so each is encoded once."""
+        """The sentences' vectors; sentences recur between questions and targets, so each is encoded once."""
         assert self._encoder is not None
         new = [sentence for sentence in sentences if sentence not in self._sentences]
         if new:
             self._sentences.update(zip(new, self._encoder.encode(new), strict=True))
-        return [self._sentences[sentence] for sentence in sentences]
+        vectors = [self._sentences[sentence] for sentence in sentences]
+        while len(self._sentences) > KEPT_SENTENCES:
+            del self._sentences[next(iter(self._sentences))]
+        return vectors

@@ -2,13 +2,30 @@
 
 import json
 import re
+from collections import Counter
+from difflib import SequenceMatcher
 from importlib import resources
 from itertools import pairwise
 from typing import Any
 
 import pytest
 
-KINDS = {"fact", "number", "date", "two_sentences", "negation", "confusable", "unanswerable"}
+LEAST_PER_KIND = {
+    "fact": 25,
+    "number": 15,
+    "date": 12,
+    "two_sentences": 15,
+    "negation": 10,
+    "confusable": 10,
+    "unanswerable": 6,
+}
+CONFUSABLE_PAIRS = [
+    ("ferry-winter-timetable", "ferry-summer-timetable"),
+    ("dorrin-20-manual", "dorrin-30-manual"),
+    ("bus-fares-2023", "bus-fares-2024"),
+    ("kessock-p4-repair", "kessock-p5-repair"),
+    ("tidal-museum-groups", "tidal-museum-schools"),
+]
 NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 SENTENCE_ENDS = (".", "!", "?")
 
@@ -54,11 +71,11 @@ def test_files_use_plain_line_feeds_and_end_with_one(name: str) -> None:
     assert b"\n\n" not in content
 
 
-def test_corpus_has_at_least_12_documents_and_30_questions(
+def test_corpus_has_at_least_30_documents_and_100_questions(
     documents: list[dict[str, Any]], questions: list[dict[str, Any]]
 ) -> None:
-    assert len(documents) >= 12
-    assert len(questions) >= 30
+    assert len(documents) >= 30
+    assert len(questions) >= 100
 
 
 def test_every_row_has_exactly_the_expected_keys(
@@ -86,7 +103,12 @@ def test_every_document_has_150_to_600_words(documents: list[dict[str, Any]]) ->
 
 
 def test_questions_cover_every_kind_and_no_other(questions: list[dict[str, Any]]) -> None:
-    assert {question["kind"] for question in questions} == KINDS
+    assert {question["kind"] for question in questions} == set(LEAST_PER_KIND)
+
+
+@pytest.mark.parametrize(("kind", "least"), LEAST_PER_KIND.items())
+def test_every_kind_has_enough_questions(kind: str, least: int, questions: list[dict[str, Any]]) -> None:
+    assert Counter(question["kind"] for question in questions)[kind] >= least
 
 
 def test_every_answerable_question_points_at_an_existing_document(
@@ -153,6 +175,26 @@ def test_reference_answers_are_worded_afresh(questions: list[dict[str, Any]], te
 def test_two_sentence_questions_have_two_spans(questions: list[dict[str, Any]]) -> None:
     counts = {q["id"]: len(q["support"]) for q in questions if q["kind"] == "two_sentences"}
     assert counts and set(counts.values()) == {2}
+
+
+@pytest.mark.parametrize(("left", "right"), CONFUSABLE_PAIRS)
+def test_confusable_documents_are_alike_but_differ_in_their_numbers(
+    left: str, right: str, texts: dict[str, str]
+) -> None:
+    alike = SequenceMatcher(None, texts[left].split(), texts[right].split(), autojunk=False).ratio()
+    assert alike >= 0.5
+    assert numbers(texts[left]) != numbers(texts[right])
+
+
+@pytest.mark.parametrize("pair", CONFUSABLE_PAIRS)
+def test_every_confusable_pair_is_asked_about(pair: tuple[str, str], questions: list[dict[str, Any]]) -> None:
+    asked = [q["id"] for q in questions if q["kind"] == "confusable" and q["document_id"] in pair]
+    assert asked
+
+
+def test_confusable_questions_point_at_a_document_of_a_pair(questions: list[dict[str, Any]]) -> None:
+    paired = {document_id for pair in CONFUSABLE_PAIRS for document_id in pair}
+    assert {q["document_id"] for q in questions if q["kind"] == "confusable"} <= paired
 
 
 def test_unanswerable_questions_have_no_document_and_no_support(questions: list[dict[str, Any]]) -> None:

@@ -37,11 +37,11 @@ def test_the_instance_sends_no_usage_reports(instance: dg.DagsterInstance) -> No
     assert instance.nux_enabled is False
 
 
-def test_a_pool_admits_one_step_at_a_time(instance: dg.DagsterInstance) -> None:
+def test_a_pool_admits_one_run_at_a_time(instance: dg.DagsterInstance) -> None:
     pools = instance.get_concurrency_config().pool_config
     assert pools.default_pool_limit == 1
     assert pools.pool_granularity is not None
-    assert pools.pool_granularity.value == "op"
+    assert pools.pool_granularity.value == "run"
 
 
 def test_a_step_claims_the_only_slot_of_the_gpu_pool(instance: dg.DagsterInstance) -> None:
