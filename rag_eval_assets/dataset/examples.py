@@ -11,9 +11,11 @@ import pyarrow as pa
 
 from rag_eval_assets.canonical import content_hash, sequence_hash, text_hash
 from rag_eval_assets.dataset.rows import RawRow, RowSource
+from rag_eval_assets.dataset.selection import choose, condition_columns, satisfies
 from rag_eval_assets.dataset.sources import OpenDataSet, open_data_sets, pick_columns
 from rag_eval_assets.errors import ConfigurationError
 from rag_eval_assets.suite.load import LoadedSuite
+from rag_eval_assets.suite.models import Where
 from rag_eval_assets.tables import EVAL_EXAMPLES
 
 CODE_VERSION = "1"
@@ -139,8 +141,11 @@ def load_examples(suite: LoadedSuite, limit: int | None = None) -> ExampleSet:
     opened = open_data_sets(suite)
     prefixes = _prefixes([source for data_set in opened for source in data_set.sources])
     for data_set in opened:
-        for source, row, values in read_roles(data_set, required=("question",)):
-            collector.add(source.name, prefixes[id(source)], row, values)
+        collected = len(collector.rows)
+        for source, row, values in read_roles(data_set, required=("question",), where=data_set.where):
+            if satisfies(row.values, data_set.where):
+                collector.add(source.name, prefixes[id(source)], row, values)
+        collector.rows[collected:] = choose(collector.rows[collected:], data_set.random_sample, data_set.limit)
     rows = collector.rows
     if not rows:
         raise ConfigurationError(
@@ -173,11 +178,15 @@ def _prefixes(sources: list[RowSource]) -> dict[int, str]:
 
 
 def read_roles(
-    data_set: OpenDataSet, *, required: tuple[str, ...]
+    data_set: OpenDataSet, *, required: tuple[str, ...], where: Where | None = None
 ) -> Generator[tuple[RowSource, RawRow, dict[str, str | None]]]:
-    """Every row of a data set with its values by role (question, context...) instead of by column."""
+    """Every row of a data set with its values by role (question, context...) instead of by column.
+
+    The raw row has the columns of the roles and those that `where` looks at.
+    """
     for source in data_set.sources:
         picked = pick_columns(source, data_set.columns, required=required)
         source.require_text(column for role, column in picked.items() if role not in ID_ROLES)
-        for row in source.read(list(dict.fromkeys(picked.values()))):
+        columns = [*picked.values(), *condition_columns(source, where or {})]
+        for row in source.read(list(dict.fromkeys(columns))):
             yield source, row, {role: row.values[column] for role, column in picked.items()}

@@ -10,7 +10,7 @@ from rag_eval_assets.dataset.packaged import sample_questions
 from rag_eval_assets.dataset.rows import RowSource, open_rows
 from rag_eval_assets.errors import ConfigurationError
 from rag_eval_assets.suite.load import LoadedSuite
-from rag_eval_assets.suite.models import Columns, FileDataSet, HuggingFaceDataSet
+from rag_eval_assets.suite.models import Columns, FileDataSet, HuggingFaceDataSet, RandomSample, Where
 
 USUAL_NAMES: dict[str, tuple[str, ...]] = {
     "id": ("id",),
@@ -31,6 +31,9 @@ class OpenDataSet:
     revision: str | None
     sources: tuple[RowSource, ...]
     columns: Columns
+    where: Where
+    random_sample: RandomSample | None
+    limit: int | None
 
 
 def open_data_sets(suite: LoadedSuite) -> list[OpenDataSet]:
@@ -49,7 +52,8 @@ def open_data_sets(suite: LoadedSuite) -> list[OpenDataSet]:
             name, sources = config.huggingface, tuple(open_rows(file) for file in files)
         else:
             name, revision, sources = "sample", None, (sample_questions(),)
-        opened.append(OpenDataSet(config.name or name, config.split, revision, sources, config.columns))
+        chosen = (config.where, config.random_sample, config.limit)
+        opened.append(OpenDataSet(config.name or name, config.split, revision, sources, config.columns, *chosen))
     return opened
 
 

@@ -58,10 +58,26 @@ class Columns(SuiteModel):
     )
 
 
+class RandomSample(SuiteModel):
+    """A random choice of examples that is the same in every run."""
+
+    size: int = Field(ge=1, description="How many examples; all where there are fewer.")
+    seed: int = Field(0, description="Another seed draws another sample.")
+
+
+Where = dict[str, str | list[str]]
+
+
 class _DataSet(SuiteModel):
     name: str | None = Field(None, min_length=1, description="Name in the report; by default the source's own.")
     split: str | None = Field(None, min_length=1, description="Name of the split, for the report.")
     columns: Columns = Field(default_factory=lambda: Columns.model_validate({}), description="Column mapping.")
+    where: Where = Field(
+        default_factory=Where,
+        description="Only rows that have, in each of these columns, this text or one of these texts.",
+    )
+    random_sample: RandomSample | None = Field(None, description="After 'where', only a random sample.")
+    limit: int | None = Field(None, ge=1, description="After 'random_sample', only the first so many examples.")
 
 
 class FileDataSet(_DataSet):

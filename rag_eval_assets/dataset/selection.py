@@ -1,0 +1,48 @@
+"""Which rows of a data set become examples: a condition on columns, a random sample (always the same), a limit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rag_eval_assets.canonical import content_hash
+from rag_eval_assets.dataset.rows import RowSource
+from rag_eval_assets.errors import ConfigurationError
+from rag_eval_assets.suite.models import RandomSample, Where
+
+
+def condition_columns(source: RowSource, where: Where) -> list[str]:
+    """The columns that the condition looks at.
+
+    Raises:
+        ConfigurationError: the source has no such column.
+    """
+    missing = [column for column in where if column not in source.columns]
+    if missing:
+        raise ConfigurationError(
+            f"data file {source.name!r} has no column {missing[0]!r}, which 'where' names; "
+            f"it has {', '.join(map(repr, source.columns)) or 'none'}",
+            fix="Correct 'where' in the suite",
+        )
+    return list(where)
+
+
+def satisfies(values: Mapping[str, str | None], where: Where) -> bool:
+    """Whether a row has, in every column of the condition, one of the values that it allows."""
+    return all(
+        values[column] in (allowed if isinstance(allowed, list) else [allowed]) for column, allowed in where.items()
+    )
+
+
+def choose(rows: Sequence[dict[str, Any]], sample: RandomSample | None, limit: int | None) -> list[dict[str, Any]]:
+    """The sample of `rows`, in their order, and of it the first `limit`.
+
+    A row's lot depends on the seed, its id and its content alone: rows that are added elsewhere do not change which of
+    the old ones are drawn before which.
+    """
+    chosen = list(rows)
+    if sample is not None and sample.size < len(chosen):
+        lots = [content_hash([sample.seed, row["example_id"], row["row_sha256"]]) for row in chosen]
+        drawn = set(sorted(range(len(chosen)), key=lots.__getitem__)[: sample.size])
+        chosen = [row for place, row in enumerate(chosen) if place in drawn]
+    return chosen[:limit]
