@@ -125,6 +125,6 @@ _COLUMNS: dict[str, Callable[[MetricSummary], str]] = {
     "p10": lambda summary: _number(summary.p10),
     "p50": lambda summary: _number(summary.p50),
     "p90": lambda summary: _number(summary.p90),
-    "scored": lambda summary: f"{summary.n_scored} of {summary.attempted}",
+    "scored": lambda summary: f"{summary.n_scored}/{summary.attempted}",
 }
 """Columns of the table of scores."""

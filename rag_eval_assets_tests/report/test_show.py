@@ -28,7 +28,7 @@ def test_the_numbers_stand_with_what_they_rest_on(report, shown) -> None:
     assert "6 asked: 4 answered, 1 empty, 0 invalid text, 1 errors; 1 rows excluded" in text
     assert "top-2 match 0.3333, 1 of 3 judged\n           MRR 0.4444, nDCG@2 0.3333" in text
     line = next(line for line in text.splitlines() if line.startswith("bertscore_f1"))
-    assert line.split() == ["bertscore_f1", "0.7000", "-", "0.5400", "0.7000", "0.8600", "3", "of", "6"]
+    assert line.split() == ["bertscore_f1", "0.7000", "-", "0.5400", "0.7000", "0.8600", "3/6"]
 
 
 def test_the_lowest_scores_come_first_and_unscored_examples_not_at_all(report) -> None:
