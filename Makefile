@@ -26,7 +26,7 @@ demo: $(VENV)/.installed-run ## evaluate the bundled suite and say where the rep
 	$(BIN)/rag-eval run
 
 test: $(VENV)/.installed-dev lint ## lint, type check, and run every test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 lint: $(VENV)/.installed-dev ## ruff and pyright alone
 	$(BIN)/ruff check

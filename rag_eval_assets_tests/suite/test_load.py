@@ -15,7 +15,7 @@ Write = Callable[..., Path]
 
 
 def test_both_packaged_suites_load_by_name() -> None:
-    assert set(bundled_suites()) == {"embedded", "rag-dataset-12000"}
+    assert set(bundled_suites()) == {"embedded", "planted-faults", "rag-dataset-12000"}
     assert [load_suite(name).slug for name in bundled_suites()] == ["embedded", "rag_dataset_12000"]
 
 
@@ -41,7 +41,9 @@ def test_a_suite_is_loaded_by_path_and_named_after_its_file(write_suite: Write) 
 def test_a_missing_suite_is_named_with_the_nearest_packaged_one() -> None:
     with pytest.raises(ConfigurationError, match=r"'embeded' is neither a file .* Did you mean 'embedded'\?"):
         load_suite("embeded")
-    with pytest.raises(ConfigurationError, match=r"'zzz' is neither a file .* Packaged suites: embedded, rag-dataset"):
+    with pytest.raises(
+        ConfigurationError, match=r"'zzz' is neither a file .* Packaged suites: embedded, planted-faults, rag-dataset"
+    ):
         load_suite("zzz")
 
 
