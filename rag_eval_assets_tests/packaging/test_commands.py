@@ -15,6 +15,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 MAKE = shutil.which("make")
+LINT = ["ruff check", "ruff format --check", "pyright --pythonpath .venv/bin/python"]
+
 pytestmark = pytest.mark.skipif(MAKE is None, reason="GNU make is not installed")
 
 
@@ -56,8 +58,8 @@ def planned(folder: Path, target: str) -> str:
     ("target", "commands"),
     [
         ("demo", ["rag-eval run"]),
-        ("test", ["ruff check", "ruff format --check", "pyright --pythonpath .venv/bin/python", "python -m pytest"]),
-        ("lint", ["ruff check", "ruff format --check", "pyright --pythonpath .venv/bin/python"]),
+        ("test", [*LINT, "python -m pytest -n auto --dist loadfile"]),
+        ("lint", LINT),
         ("ui", ["rag-eval ui"]),
     ],
 )

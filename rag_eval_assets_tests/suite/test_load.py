@@ -14,9 +14,13 @@ from rag_eval_assets.suite.load import bundled_suites, load_suite, load_suites, 
 Write = Callable[..., Path]
 
 
-def test_both_packaged_suites_load_by_name() -> None:
+def test_the_packaged_suites_load_by_name() -> None:
     assert set(bundled_suites()) == {"embedded", "planted-faults", "rag-dataset-12000"}
-    assert [load_suite(name).slug for name in bundled_suites()] == ["embedded", "rag_dataset_12000"]
+    assert [load_suite(name).slug for name in bundled_suites()] == [
+        "embedded",
+        "planted_faults",
+        "rag_dataset_12000",
+    ]
 
 
 def test_the_default_suite_needs_no_network_and_no_other_model() -> None:
