@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -15,9 +15,11 @@ from rag_eval_assets.evaluation.context import Evaluation, Outcome
 from rag_eval_assets.evaluation.stages import match_settings
 from rag_eval_assets.report import build as build_module
 from rag_eval_assets.report.build import DatasetFacts, ReportInputs, RunFacts, build_report
+from rag_eval_assets.report.chart import as_markdown, score_chart
 from rag_eval_assets.report.examples import example_rows
 from rag_eval_assets.report.history import history_row
 from rag_eval_assets.report.host import host_facts, package_versions
+from rag_eval_assets.report.html import main_values
 from rag_eval_assets.report.markdown import summary_markdown
 from rag_eval_assets.report.schema import Corpus, InputTable, Report
 from rag_eval_assets.report.write import WrittenReport, write_report
@@ -30,6 +32,11 @@ EVAL_REPORT = "eval_report"
 
 HISTORY_CODE_VERSION = "1"
 """Raised whenever the same report would leave another line in `score_history`."""
+
+CHARTED_DATES = 60
+"""Run dates in the chart of an asset's page: two months of daily runs."""
+
+CHARTED_FIGURES = ("bertscore_f1_mean", "sentence_cosine_mean", "top_k_match_rate")
 
 RUN_ID_NAMESPACE = uuid.UUID("8a3cf5a0-6d1e-5b0e-9a62-0f3f4f0f2d11")
 """Fixed for ever: report ids are uuid5 in it, so that re-delivering a report keeps its id."""
@@ -88,8 +95,20 @@ def make_report(evaluation: Evaluation, target: str, identity: RunIdentity) -> t
     stored = evaluation.store.write(evaluation.key(EVAL_REPORT, target), line, provenance)
     counts = report.counts.model_dump()
     notes = {"report": str(written.json_path)}
-    outcome = Outcome(stored, counts, _report_metrics(report), notes=notes, summary=summary_markdown(report))
+    summary = f"{summary_markdown(report)}\n\n{_chart(evaluation, target, report)}"
+    outcome = Outcome(stored, counts, _report_metrics(report), notes=notes, summary=summary)
     return outcome, written
+
+
+def _chart(evaluation: Evaluation, target: str, report: Report) -> str:
+    """The report's scores and, unless it is a sample, the figures of all run dates, as a picture in Markdown."""
+    here = evaluation.key(EVAL_REPORT, target)
+    dates = [evaluation.run_date] if evaluation.is_sample else evaluation.store.run_dates(here)[-CHARTED_DATES:]
+    trend: dict[str, dict[str, float | None]] = {}
+    for date in dates:
+        line = evaluation.store.read(replace(here, run_date=date)).to_pylist()[0]
+        trend[date] = {name.removesuffix("_mean"): line[name] for name in CHARTED_FIGURES}
+    return as_markdown(score_chart(main_values(report), trend), "scores")
 
 
 def make_history(evaluation: Evaluation, target: str) -> Outcome | None:

@@ -33,7 +33,7 @@ def report_html(report: Report) -> str:
     return _template().render(
         report=report,
         metrics=report.answer_similarity_summary.metrics(),
-        histograms={name: histogram(values) for name, values in _values(report).items()},
+        histograms={name: histogram(values) for name, values in main_values(report).items()},
         examples=examples,
         omitted=report.counts.attempted - len(examples),
     )
@@ -57,7 +57,8 @@ def _shown(report: Report) -> list[Example]:
     return [*unscored, *scored][:SHOWN]
 
 
-def _values(report: Report) -> dict[str, list[float]]:
+def main_values(report: Report) -> dict[str, list[float]]:
+    """The two main scores, each with its values over the examples that are listed; a score without any is left out."""
     f1 = [example.answer_similarity.bertscore.f1 for example in report.examples if example.answer_similarity.bertscore]
     cosine = [
         example.answer_similarity.sentence_cosine
