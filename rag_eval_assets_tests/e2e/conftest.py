@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 START_SECONDS = 90
-BACKFILL_SECONDS = 300  # the daemon looks for backfills every 30 s, and two cores run the steps
+BACKFILL_SECONDS = 480  # the daemon looks for backfills every 30 s, runs wait for the pool, and two cores run all
 
 
 @dataclass

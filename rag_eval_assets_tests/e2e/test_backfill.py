@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -20,7 +22,6 @@ corpus: {source: contexts}
 targets:
   first: {type: embedded, top_k: 2}
 scorers:
-  - {type: bertscore, model: all-MiniLM-L6-v2}
   - {type: sentence_cosine}
 """
 
@@ -95,3 +96,31 @@ def test_a_failing_table_check_stops_only_what_is_downstream_on_its_own_date(
     )["assetCheckExecutions"]
     failed = [check["evaluation"] for check in checks if check["status"] == "FAILED"]
     assert failed == [{"partition": "2026-03-04", "success": False, "severity": "ERROR"}]
+
+
+PAGES = {
+    "assets/tiny/first/score_history?view=lineage&lineageScope=upstream": "Graph depth",
+    "assets/tiny/first/eval_report": "newest report of the run date",
+    "assets/tiny/first/eval_report?view=events": "top_k_match_rate",
+    "assets/tiny/first/sentence_cosine?view=partitions": "Materialized (4)",
+    "assets/tiny/eval_examples?view=checks": "table_contract",
+    "jobs": "tiny_evaluation",
+}
+"""Page to a text that must stand on it."""
+
+
+@pytest.mark.parametrize(("page", "text"), PAGES.items())
+def test_every_page_opens_without_console_errors(
+    page: str, text: str, server: object, backfills: dict[str, str], tmp_path: Path
+) -> None:
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if chromium is None:
+        pytest.skip("needs Chromium to open pages")
+    quiet = ["disable-gpu", "disable-quic", "no-first-run", "disable-background-networking", "disable-sync"]
+    flags = [f"--{name}" for name in ("headless", "no-sandbox", "enable-logging=stderr", "dump-dom", *quiet)]
+    url = f"http://127.0.0.1:{server.port}/{page}"
+    command = [chromium, *flags, f"--user-data-dir={tmp_path}", "--virtual-time-budget=20000", url]
+    opened = subprocess.run(command, capture_output=True, text=True, timeout=90, check=True)
+    errors = [line for line in opened.stderr.splitlines() if "ERROR:CONSOLE" in line]
+    assert errors == []
+    assert text in opened.stdout
