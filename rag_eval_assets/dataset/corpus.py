@@ -10,15 +10,15 @@ from pathlib import Path
 import pyarrow as pa
 
 from rag_eval_assets.canonical import sequence_hash, text_hash
-from rag_eval_assets.dataset.examples import context_document_id, is_unicode, read_roles
+from rag_eval_assets.dataset.examples import context_document_id, is_blank, is_unicode, read_roles
 from rag_eval_assets.dataset.packaged import sample_documents
-from rag_eval_assets.dataset.rows import open_rows
-from rag_eval_assets.dataset.sources import open_data_sets
+from rag_eval_assets.dataset.rows import open_rows, shorten
+from rag_eval_assets.dataset.sources import local_file, open_data_sets
 from rag_eval_assets.errors import ConfigurationError
 from rag_eval_assets.suite.load import LoadedSuite
 from rag_eval_assets.tables import CORPUS
 
-CODE_VERSION = "1"
+CODE_VERSION = "2"
 """Raised whenever the same documents would give another `corpus` table."""
 
 
@@ -68,7 +68,7 @@ def load_corpus(suite: LoadedSuite) -> DocumentSet:
     if corpus.source == "contexts":
         documents = _distinct_contexts(suite)
     else:
-        documents = _read_documents(sample_documents() if corpus.file is None else suite.resolve(corpus.file))
+        documents = _read_documents(sample_documents() if corpus.file is None else local_file(suite, corpus.file))
     made = DocumentSet(tuple(documents))
     if not made.documents:
         raise ConfigurationError(
@@ -83,7 +83,7 @@ def _distinct_contexts(suite: LoadedSuite) -> Generator[Document]:
     for data_set in open_data_sets(suite):
         for source, row, values in read_roles(data_set, required=("context",)):
             context = values["context"]
-            if context is None or not context.strip() or not is_unicode(context):
+            if context is None or is_blank(context) or not is_unicode(context):
                 continue
             document_id = values.get("context_id") or context_document_id(context)
             if not is_unicode(document_id):
@@ -94,7 +94,7 @@ def _distinct_contexts(suite: LoadedSuite) -> Generator[Document]:
                 yield Document(document_id, None, context)
             elif seen[document_id] != digest:
                 raise ConfigurationError(
-                    f"suite {suite.name!r}: document id {document_id!r} stands for two different contexts, "
+                    f"suite {suite.name!r}: document id {shorten(document_id)} stands for two different contexts, "
                     f"the second in {source.name} {row.place}",
                     fix="Give each context an id of its own, or none, or list the documents in a file of their own",
                 )
@@ -105,16 +105,17 @@ def _read_documents(path: Path) -> Generator[Document]:
     missing = [column for column in ("id", "text") if column not in source.columns]
     if missing:
         raise ConfigurationError(
-            f"corpus file {source.name!r} has no column {missing[0]!r}; it has {', '.join(map(repr, source.columns))}",
-            fix="Its documents need the columns id and text, and may have title",
+            f"corpus file {source.name!r} has no column {missing[0]!r}; it has {source.shown_columns}",
+            fix=source.hint or "Its documents need the columns id and text, and may have title",
         )
+    source.require_flat(column for column in ("id", "text", "title") if column in source.columns)
     source.require_text(column for column in ("text", "title") if column in source.columns)
     places: dict[str, str] = {}
     for row in source.read([column for column in ("id", "title", "text") if column in source.columns]):
         document_id, text = row.values["id"], row.values["text"]
-        if text is None or not text.strip():
+        if text is None or is_blank(text):
             continue
-        if not document_id:
+        if document_id is None or is_blank(document_id):
             raise ConfigurationError(f"corpus file {source.name!r} {row.place}: a document without id")
         if not all(value is None or is_unicode(value) for value in row.values.values()):
             raise ConfigurationError(
@@ -122,7 +123,7 @@ def _read_documents(path: Path) -> Generator[Document]:
             )
         if document_id in places:
             raise ConfigurationError(
-                f"corpus file {source.name!r}: document id {document_id!r} stands twice, "
+                f"corpus file {source.name!r}: document id {shorten(document_id)} stands twice, "
                 f"{places[document_id]} and {row.place}"
             )
         places[document_id] = row.place

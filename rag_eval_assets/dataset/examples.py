@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import Any
+from unicodedata import category
 
 import pyarrow as pa
 
 from rag_eval_assets.canonical import content_hash, sequence_hash, text_hash
-from rag_eval_assets.dataset.rows import RawRow, RowSource
+from rag_eval_assets.dataset.rows import RawRow, RowSource, shorten
 from rag_eval_assets.dataset.selection import choose, condition_columns, satisfies
 from rag_eval_assets.dataset.sources import OpenDataSet, open_data_sets, pick_columns
 from rag_eval_assets.errors import ConfigurationError
@@ -18,9 +19,11 @@ from rag_eval_assets.suite.load import LoadedSuite
 from rag_eval_assets.suite.models import Where
 from rag_eval_assets.tables import EVAL_EXAMPLES
 
-CODE_VERSION = "1"
+CODE_VERSION = "2"
 """Raised whenever the same rows would give another `eval_examples` table."""
 
+
+_INVISIBLE = ("Cc", "Cf")  # Unicode's categories: control, format
 
 ID_ROLES = frozenset({"id", "context_id"})
 """Roles that a column of whole numbers can have; the others need text."""
@@ -78,24 +81,25 @@ class _Collector:
 
     def add(self, source: str, prefix: str, row: RawRow, values: dict[str, str | None]) -> None:
         question = values.get("question")
-        if question is None or not question.strip():
+        if question is None or is_blank(question):
             self.excluded.append(Excluded(source, row.number, "no question"))
             return
         broken = [role for role, text in values.items() if text is not None and not is_unicode(text)]
         if broken:
             self.excluded.append(Excluded(source, row.number, f"lone surrogates in {', '.join(broken)}"))
             return
-        example_id = values.get("id") or f"{prefix}row-{row.number}"
+        given = values.get("id")
+        example_id = f"{prefix}row-{row.number}" if given is None or is_blank(given) else given
         place = f"{source} {row.place}"
         if example_id in self.places:
             raise ConfigurationError(
-                f"example id {example_id!r} stands twice: {self.places[example_id]} and {place}",
+                f"example id {shorten(example_id)} stands twice: {self.places[example_id]} and {place}",
                 fix="Make the ids unique, or leave the id column out to have them numbered",
             )
         self.places[example_id] = place
         reference, context = values.get("reference_answer"), values.get("context")
         context_id = values.get("context_id")
-        if context_id is None and context and context.strip() and self.contexts_are_corpus:
+        if context_id is None and context and not is_blank(context) and self.contexts_are_corpus:
             context_id = context_document_id(context)
         self.rows.append(
             {
@@ -109,6 +113,11 @@ class _Collector:
                 "row_sha256": content_hash([question, reference, context]),
             }
         )
+
+
+def is_blank(text: str) -> bool:
+    """Whether `text` shows nothing: all of it is white space, control or format characters (zero-width space, say)."""
+    return not any(category(character) not in _INVISIBLE and not character.isspace() for character in text)
 
 
 def is_unicode(text: str) -> bool:
@@ -187,6 +196,7 @@ def read_roles(
     for source in data_set.sources:
         picked = pick_columns(source, data_set.columns, required=required)
         source.require_text(column for role, column in picked.items() if role not in ID_ROLES)
+        source.require_flat(column for role, column in picked.items() if role != "reference_answer")
         columns = [*picked.values(), *condition_columns(source, where or {})]
         for row in source.read(list(dict.fromkeys(columns))):
             yield source, row, {role: row.values[column] for role, column in picked.items()}

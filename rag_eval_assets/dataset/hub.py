@@ -6,12 +6,15 @@ The only module that calls huggingface_hub for data; its published types are par
 
 from __future__ import annotations
 
+import glob
 import json
 import re
+import sys
 from pathlib import Path
 
 from rag_eval_assets.errors import ConfigurationError
 from rag_eval_assets.suite.models import HuggingFaceDataSet
+from rag_eval_assets.weights.resolve import file_sha256
 
 
 def hub_files(config: HuggingFaceDataSet, *, lock: Path) -> tuple[str, list[Path]]:
@@ -24,10 +27,14 @@ def hub_files(config: HuggingFaceDataSet, *, lock: Path) -> tuple[str, list[Path
         ConfigurationError: the data set, revision or split does not exist or cannot be reached and is not cached.
     """
     from huggingface_hub import snapshot_download
+    from huggingface_hub.utils import disable_progress_bars
 
-    revision = _locked_revision(config, lock) or config.revision
+    if not sys.stderr.isatty():  # the client draws its bars into logs and pipes too, even where all is cached
+        disable_progress_bars()
+    locked = _locked_revision(config, lock)
+    revision = locked or config.revision
     wanted = None if revision == "unverified" else revision
-    pattern = f"**/{config.split}-*.parquet"
+    pattern = f"**/{glob.escape(config.split or '')}-*.parquet"
     try:
         folder = Path(
             snapshot_download(
@@ -39,23 +46,61 @@ def hub_files(config: HuggingFaceDataSet, *, lock: Path) -> tuple[str, list[Path
         )
     # Its own errors, its HTTP library's, the system's: whichever it is, the data set cannot be had.
     except Exception as error:
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        reason, fix = _why(error, lock if locked else None)
         raise ConfigurationError(
-            f"data set {config.huggingface!r} at revision {revision!r} cannot be had from the hub ({reason})",
-            fix="Connect once so that it is cached, or set HF_HOME to a folder that holds it, "
-            "or download the split's parquet and name it with 'file:'",
+            f"data set {config.huggingface!r} at revision {revision!r} cannot be had from the hub ({reason})", fix=fix
         ) from error
     files = sorted(folder.glob(pattern))
     if not files:
         raise ConfigurationError(
             f"data set {config.huggingface!r} at revision {folder.name!r} has no parquet file of split "
-            f"{config.split!r}",
-            fix="Check 'split'",
+            f"{config.split!r} (none is called {pattern.removeprefix('**/')})",
+            fix="Check 'split', or download the file and name it with 'file:'",
+        )
+    folders = sorted({file.parent.relative_to(folder).as_posix() for file in files})
+    if len(folders) > 1:  # configurations, such as languages: they are data sets of their own
+        raise ConfigurationError(
+            f"data set {config.huggingface!r} at revision {folder.name!r} has files of split {config.split!r} in "
+            f"several folders: {', '.join(folders[:10])}",
+            fix="Download those of one folder and name them with 'file:'",
         )
     _require_all_shards(config, files)
+    _require_listed_bytes(config, files)
     if revision == "unverified" and re.fullmatch(r"[0-9a-f]{40}", folder.name):
         _write_lock(config, lock, folder.name)
     return folder.name, files
+
+
+def _why(error: Exception, lock: Path | None) -> tuple[str, str]:
+    """Why the client could not get a data set, in a few words, and what to do; `lock` where it named the revision.
+
+    The client wraps what happened first in an error about its cache.
+    """
+    from huggingface_hub import errors
+
+    chain = [error]
+    while isinstance(chain[-1].__cause__, Exception):
+        chain.append(chain[-1].__cause__)
+    if any(isinstance(cause, errors.GatedRepoError) for cause in chain):
+        return "it is gated", (
+            "Accept its terms on its page of the hub, and set HF_TOKEN to a token of the account that accepted them"
+        )
+    refused = [cause.response.status_code for cause in chain if isinstance(cause, errors.HfHubHTTPError)]
+    if any(isinstance(c, errors.RepositoryNotFoundError) for c in chain) or refused[:1] in ([401], [403]):
+        return f"there is none, or it is private, or HF_TOKEN may not read it: HTTP {refused[0]}", (
+            "Check its name under 'huggingface'; set HF_TOKEN to a token of an account that may read it"
+        )
+    if any(isinstance(cause, errors.RevisionNotFoundError) for cause in chain):
+        named = f"the lock file {str(lock)!r} names it; delete that to resolve it anew" if lock else "check 'revision'"
+        return "it has no such revision", named[0].upper() + named[1:]
+    if any(isinstance(cause, errors.OfflineModeIsEnabled) for cause in chain):
+        reason = "HF_HUB_OFFLINE is set, and the cache lacks it or a part of it"
+    else:
+        reason = (str(chain[-1]).strip().splitlines() or [""])[0] or type(chain[-1]).__name__
+    return reason, (
+        "Connect once so that it is cached (with HF_HUB_OFFLINE unset), or set HF_HOME to a folder that holds it, "
+        "or download the split's parquet and name it with 'file:'"
+    )
 
 
 def _locked_revision(config: HuggingFaceDataSet, lock: Path) -> str | None:
@@ -81,7 +126,9 @@ def _read_lock(lock: Path) -> dict[str, object]:
 
 def _require_all_shards(config: HuggingFaceDataSet, files: list[Path]) -> None:
     """A cache that an interrupted download left holds some of `<split>-00000-of-00002.parquet` and its siblings."""
-    counted = [found for file in files if (found := re.search(r"-\d+-of-(\d+)\.parquet$", file.name))]
+    # Older data sets have a fingerprint behind the numbers.
+    named = re.compile(r"-\d+-of-(\d+)(-[0-9a-f]+)?\.parquet$")
+    counted = [found for file in files if (found := named.search(file.name))]
     announced = max((int(found[1]) for found in counted), default=0)
     if len(counted) < announced:
         raise ConfigurationError(
@@ -89,6 +136,17 @@ def _require_all_shards(config: HuggingFaceDataSet, files: list[Path]) -> None:
             "in the cache",
             fix="Connect once so that the others are downloaded",
         )
+
+
+def _require_listed_bytes(config: HuggingFaceDataSet, files: list[Path]) -> None:
+    """The cache names what a link points to after the SHA-256 that the hub lists, and the client checks sizes alone."""
+    for file in files:
+        blob = file.resolve()
+        if re.fullmatch(r"[0-9a-f]{64}", blob.name) and file_sha256(blob) != blob.name:
+            raise ConfigurationError(
+                f"data set {config.huggingface!r}: file {file.name!r} in the cache has other bytes than the hub lists",
+                fix=f"Delete {blob} to have it downloaded again",
+            )
 
 
 def _write_lock(config: HuggingFaceDataSet, lock: Path, commit: str) -> None:

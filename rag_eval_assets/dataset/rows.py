@@ -9,6 +9,7 @@ import csv
 import json
 import math
 import sys
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,11 +17,15 @@ from typing import Any
 
 import pyarrow as pa
 
+from rag_eval_assets.dataset.lookalikes import HEAD_BYTES, other_separator, refuse_lookalike
 from rag_eval_assets.errors import ConfigurationError
 from rag_eval_assets.storage.parquet import column_types, is_text, iter_rows
 
 BATCH_ROWS = 1_000
 """Rows that are in memory at a time while a parquet file is read."""
+
+_CSV_QUOTES = "A cell with commas, quotes or line ends stands in quotes, and a quote inside it is written twice"
+_SAVE_AS_UTF8 = "Save it as UTF-8; it may be in Windows-1252 or Latin-1"
 
 
 @dataclass(frozen=True)
@@ -47,18 +52,41 @@ class RowSource:
         columns: the columns that it has; for JSON lines, the keys of all rows.
         read: yields the rows with only the wanted columns.
         numbers: column name to type, for typed columns of whole numbers: good as ids, but not as texts.
+        nested: column name to what it holds where, for keys of JSON lines that hold lists or objects: good as reference
+            answers (their JSON text is compared), but not as anything else.
+        hint: what may be the matter where a column is missing.
     """
 
     name: str
     columns: tuple[str, ...]
     read: Callable[[Sequence[str]], Iterator[RawRow]]
     numbers: Mapping[str, str] = field(default_factory=dict[str, str])
+    nested: Mapping[str, str] = field(default_factory=dict[str, str])
+    hint: str | None = None
+
+    @property
+    def shown_columns(self) -> str:
+        """Its columns for a message: the first ones where there are many."""
+        shown = [shorten(name) for name in self.columns[:20]]
+        more = [f"{len(self.columns) - 20} more"] if len(self.columns) > 20 else []
+        return ", ".join([*shown, *more]) or "none"
 
     def require_text(self, columns: Iterable[str]) -> None:
         """Raise ConfigurationError where one of `columns`, all of which are to hold text, holds numbers."""
         for name in columns:
             if name in self.numbers:
                 raise _not_text(self.name, name, self.numbers[name])
+
+    def require_flat(self, columns: Iterable[str]) -> None:
+        """Raise ConfigurationError where one of `columns` holds lists or objects."""
+        for name in columns:
+            if name in self.nested:
+                raise _not_text(self.name, name, self.nested[name])
+
+
+def shorten(text: str, most: int = 80) -> str:
+    """`text` quoted for a message, cut where it is long: a wrong mapping may have made a whole document an id."""
+    return repr(text) if len(text) <= most else f"{text[:most]!r}..."
 
 
 def open_rows(path: Path, kind: str | None = None) -> RowSource:
@@ -72,13 +100,15 @@ def open_rows(path: Path, kind: str | None = None) -> RowSource:
         ConfigurationError: the file is missing, of unknown kind, or unreadable.
     """
     try:
-        found = path.is_file()
-    except OSError as error:  # a folder that may not be entered, a name too long
+        problem = None if path.is_file() else _no_file(path)  # before it is opened: a pipe would wait for its writer
+        head = b"" if problem else _head(path)
+    except OSError as error:  # a folder that may not be entered, a name too long, no permission
         raise _unreadable(path, "a file", error) from error
-    if not found:
-        raise ConfigurationError(f"data file {str(path)!r} does not exist", fix="Check the suite's 'file'")
+    if problem is not None:
+        raise ConfigurationError(f"data file {str(path)!r} {problem}", fix="Check the suite's 'file'")
     known = {".parquet": "parquet", ".pq": "parquet", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv"}
     kind = kind or known.get(path.suffix.lower())
+    refuse_lookalike(path.name, kind, head)
     openers = {"parquet": _open_parquet, "jsonl": _open_jsonl, "csv": _open_csv}
     if kind not in openers:
         raise ConfigurationError(
@@ -88,10 +118,21 @@ def open_rows(path: Path, kind: str | None = None) -> RowSource:
     return openers[kind](path)
 
 
+def _no_file(path: Path) -> str:
+    if path.is_dir():
+        return "is a folder"
+    return "is no regular file" if path.exists() else "does not exist"
+
+
+def _head(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(HEAD_BYTES)
+
+
 def _open_parquet(path: Path) -> RowSource:
     try:
         types = column_types(path)
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # the last: damaged names
         raise _unreadable(path, "parquet", error) from error
     numbers = {name: str(dtype) for name, dtype in types.items() if pa.types.is_integer(dtype)}
 
@@ -111,36 +152,57 @@ def _open_parquet(path: Path) -> RowSource:
 
 def _open_jsonl(path: Path) -> RowSource:
     # The whole file: a key that the first row lacks is a column all the same.
-    columns = tuple(dict.fromkeys(key for _, record in _json_lines(path) for key in record))
+    columns: dict[str, None] = {}
+    nested: dict[str, str] = {}
+    for line, record in _json_lines(path):
+        columns.update(dict.fromkeys(record))
+        for key, value in record.items():
+            if isinstance(value, list | dict):
+                nested.setdefault(key, f"{'a list' if isinstance(value, list) else 'an object'} in line {line}")
 
     def read(wanted: Sequence[str]) -> Generator[RawRow]:
         for number, (line, record) in enumerate(_json_lines(path)):
-            values = {name: _json_text(record.get(name)) for name in wanted}
+            try:
+                values = {name: _json_text(record.get(name)) for name in wanted}
+            except RecursionError as error:  # writing nests a little less deep than reading
+                raise ConfigurationError(f"data file {path.name!r} line {line}: JSON nested too deep") from error
             yield RawRow(number, f"line {line}", values)
 
-    return RowSource(path.name, columns, read)
+    return RowSource(path.name, tuple(columns), read, nested=nested)
 
 
 def _json_lines(path: Path) -> Generator[tuple[int, dict[str, Any]]]:
     """1-based line number and object of every line that is not blank; lines end with `\\n` only (U+2028 is text)."""
-    line = 0
+    line, raw = 0, b""
     try:
         with path.open("rb") as file:
             for line, raw in enumerate(file, start=1):
                 text = raw.decode("utf-8-sig" if line == 1 else "utf-8")
                 if not text.strip():
                     continue
-                record: Any = json.loads(text)
+                record: Any = json.loads(text, object_pairs_hook=_unique_keys)
                 if not isinstance(record, dict):
                     raise ConfigurationError(f"data file {path.name!r} line {line}: not a JSON object")
                 yield line, record
     except UnicodeDecodeError as error:
-        raise _unreadable(path, f"UTF-8 JSON lines, line {line}", error) from error
+        raise _unreadable(path, f"UTF-8 JSON lines, line {line}", error, fix=_SAVE_AS_UTF8) from error
     # ValueError: also numbers of thousands of digits. RecursionError: thousands of brackets.
     except (ValueError, RecursionError) as error:
-        raise ConfigurationError(f"data file {path.name!r} line {line}: invalid JSON ({_reason(error)})") from error
+        fix = "Its lines end with CR alone; end them with LF" if b"\r" in raw.rstrip(b"\r\n") else None
+        raise ConfigurationError(
+            f"data file {path.name!r} line {line}: invalid JSON ({_reason(error)})", fix=fix
+        ) from error
     except OSError as error:
         raise _unreadable(path, "JSON lines", error) from error
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of a JSON text; a key that stands twice is an error instead of silently the last one."""
+    record = dict(pairs)
+    if len(record) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"key {shorten(next(key for key in keys if keys.count(key) > 1))} stands twice")
+    return record
 
 
 def _json_text(value: Any) -> str | None:
@@ -154,6 +216,9 @@ def _json_text(value: Any) -> str | None:
 
 
 def _open_csv(path: Path) -> RowSource:
+    separator = other_separator(_first_line(path))
+    hint = f"Its cells look separated by {separator}; save it with commas" if separator else None
+
     def reader() -> Generator[tuple[int, list[str]]]:
         """Number of its first line, and cells, of every row that is not empty."""
         csv.field_size_limit(sys.maxsize)  # by default a cell of 128 KiB is an error; the limit is the process's
@@ -165,16 +230,19 @@ def _open_csv(path: Path) -> RowSource:
                     if cells:
                         yield line, cells
                     line = rows.line_num + 1
-        except (UnicodeDecodeError, OSError, csv.Error) as error:
-            raise _unreadable(path, f"UTF-8 CSV, line {line}", error) from error
+        except UnicodeDecodeError as error:  # it reads ahead, so the fault is further down
+            raise _unreadable(path, f"UTF-8 CSV, line {_undecodable_line(path)}", error, fix=_SAVE_AS_UTF8) from error
+        except (OSError, csv.Error) as error:
+            raise _unreadable(path, f"UTF-8 CSV, line {line}", error, fix=hint or _CSV_QUOTES) from error
 
     header = next(reader(), None)
     if header is None:
         raise ConfigurationError(f"data file {path.name!r} is empty", fix="Its first line must name the columns")
     columns = header[1]
-    twice = sorted({name for name in columns if columns.count(name) > 1})
+    # Spreadsheets leave empty names behind the last column; nothing can be mapped to them.
+    twice = [name for name, count in Counter(columns).items() if count > 1 and name]
     if twice:
-        raise ConfigurationError(f"data file {path.name!r}: column {twice[0]!r} stands twice in the first line")
+        raise ConfigurationError(f"data file {path.name!r}: column {shorten(twice[0])} stands twice in the first line")
 
     def read(wanted: Sequence[str]) -> Generator[RawRow]:
         for number, (line, cells) in enumerate(reader(), start=-1):
@@ -187,11 +255,29 @@ def _open_csv(path: Path) -> RowSource:
             row = dict(zip(columns, cells, strict=True))
             yield RawRow(number, f"line {line}", {name: row[name] or None for name in wanted})
 
-    return RowSource(path.name, tuple(columns), read)
+    return RowSource(path.name, tuple(columns), read, hint=hint)
 
 
-def _unreadable(path: Path, kind: str, error: BaseException) -> ConfigurationError:
-    return ConfigurationError(f"data file {path.name!r} cannot be read as {kind} ({_reason(error)})")
+def _first_line(path: Path) -> str:
+    return _head(path).decode("utf-8", errors="replace").lstrip("\ufeff").partition("\n")[0]
+
+
+def _undecodable_line(path: Path) -> int:
+    """1-based number of the first line that is no UTF-8 (no byte of a longer character is a line end)."""
+    with path.open("rb") as file:
+        return next((line for line, raw in enumerate(file, start=1) if not _is_utf8(raw)), 0)
+
+
+def _is_utf8(raw: bytes) -> bool:
+    try:
+        raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _unreadable(path: Path, kind: str, error: BaseException, fix: str | None = None) -> ConfigurationError:
+    return ConfigurationError(f"data file {path.name!r} cannot be read as {kind} ({_reason(error)})", fix=fix)
 
 
 def _not_text(source: str, column: str, dtype: str) -> ConfigurationError:

@@ -21,7 +21,7 @@ def condition_columns(source: RowSource, where: Where) -> list[str]:
     if missing:
         raise ConfigurationError(
             f"data file {source.name!r} has no column {missing[0]!r}, which 'where' names; "
-            f"it has {', '.join(map(repr, source.columns)) or 'none'}",
+            f"it has {source.shown_columns}",
             fix="Correct 'where' in the suite",
         )
     return list(where)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rag_eval_assets.dataset.hub import hub_files
 from rag_eval_assets.dataset.packaged import sample_questions
-from rag_eval_assets.dataset.rows import RowSource, open_rows
+from rag_eval_assets.dataset.rows import RowSource, open_rows, shorten
 from rag_eval_assets.errors import ConfigurationError
 from rag_eval_assets.suite.load import LoadedSuite
 from rag_eval_assets.suite.models import Columns, FileDataSet, HuggingFaceDataSet, RandomSample, Where
@@ -45,7 +45,7 @@ def open_data_sets(suite: LoadedSuite) -> list[OpenDataSet]:
     opened: list[OpenDataSet] = []
     for config in suite.suite.datasets:
         if isinstance(config, FileDataSet):
-            source = open_rows(suite.resolve(config.file), config.format)
+            source = open_rows(local_file(suite, config.file), config.format)
             name, revision, sources = Path(config.file).stem, None, (source,)
         elif isinstance(config, HuggingFaceDataSet):
             revision, files = hub_files(config, lock=suite.path.with_name(f"{suite.path.stem}.lock.json"))
@@ -55,6 +55,18 @@ def open_data_sets(suite: LoadedSuite) -> list[OpenDataSet]:
         chosen = (config.where, config.random_sample, config.limit)
         opened.append(OpenDataSet(config.name or name, config.split, revision, sources, config.columns, *chosen))
     return opened
+
+
+def local_file(suite: LoadedSuite, path: str) -> Path:
+    """A file that the suite names, by the name that it has there.
+
+    A link is not followed yet: what the hub's cache links to has neither a telling name nor an ending.
+
+    Raises:
+        ConfigurationError: the path is not usable.
+    """
+    suite.resolve(path)
+    return suite.path.parent / Path(path).expanduser()
 
 
 def pick_columns(source: RowSource, mapping: Columns, *, required: tuple[str, ...]) -> dict[str, str]:
@@ -68,10 +80,14 @@ def pick_columns(source: RowSource, mapping: Columns, *, required: tuple[str, ..
         named: str | None = getattr(mapping, role)
         if named is not None:
             if named not in source.columns:
-                raise _no_column(source, f"column {named!r} (columns.{role})")
+                raise _no_column(source, f"column {shorten(named)} (columns.{role})")
             picked[role] = named
             continue
-        present = [name for name in usual if name in source.columns]
+        # Written otherwise (`Answer`, or ` answer` after a comma) a usual name is still understood: the column would
+        # else be left out without a word, since most roles are optional.
+        present = [name for name in usual if name in source.columns] or [
+            column for column in source.columns if column.strip().casefold() in usual
+        ]
         if len(present) > 1:
             raise ConfigurationError(
                 f"data file {source.name!r}: {' and '.join(map(repr, present))} could both be the {role}",
@@ -86,6 +102,6 @@ def pick_columns(source: RowSource, mapping: Columns, *, required: tuple[str, ..
 
 def _no_column(source: RowSource, what: str) -> ConfigurationError:
     return ConfigurationError(
-        f"data file {source.name!r} has no {what}; it has {', '.join(map(repr, source.columns)) or 'none'}",
-        fix="Map it under 'columns' in the suite",
+        f"data file {source.name!r} has no {what}; it has {source.shown_columns}",
+        fix=source.hint or "Map it under 'columns' in the suite",
     )

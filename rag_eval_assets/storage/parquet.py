@@ -6,6 +6,7 @@ Compression and row group size are fixed here, and nothing is written that depen
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -60,21 +61,36 @@ def column_types(path: Path) -> dict[str, pa.DataType]:
 
     Raises:
         OSError: the file cannot be read.
-        pa.ArrowInvalid: it is no Parquet.
+        pa.ArrowInvalid: it is no Parquet, or two columns have one name.
     """
-    return {field.name: field.type for field in pq.read_schema(path)}
+    schema = pq.read_schema(path)
+    types = {field.name: field.type for field in schema}
+    if len(types) < len(schema):
+        twice = next(name for name, count in Counter(schema.names).items() if count > 1)
+        raise pa.ArrowInvalid(f"column {twice!r} stands twice")
+    return types
 
 
 def iter_rows(path: Path, columns: Sequence[str], batch_rows: int) -> Generator[dict[str, Any]]:
-    """The rows as dictionaries of the wanted columns, `batch_rows` of them in memory at a time.
+    """The rows as dictionaries of the wanted columns, all of them flat; `batch_rows` are in memory at a time.
 
     Raises:
         OSError: the file cannot be read.
-        pa.ArrowInvalid: it is no Parquet.
+        pa.ArrowInvalid: it is no Parquet, or (after the last row) its footer says other numbers of rows than there are.
     """
-    with pq.ParquetFile(path) as file:
+    with pq.ParquetFile(path, page_checksum_verification=True) as file:
+        footer, read = file.metadata, 0
+        groups = [footer.row_group(index) for index in range(footer.num_row_groups)]
         for batch in file.iter_batches(batch_size=batch_rows, columns=list(columns)):
+            read += batch.num_rows
             yield from batch.to_pylist()
+        # The library stops at the row group's count, be there more values or fewer. Only now, since looking at a column
+        # whose entry in the footer is damaged ends the process, while reading it raises.
+        wanted = [index for index in range(footer.num_columns) if footer.schema.column(index).path in columns]
+        values = [sum(group.column(index).num_values for group in groups) for index in wanted]
+        counts = {footer.num_rows, sum(group.num_rows for group in groups), read, *values}
+        if len(counts) > 1:
+            raise pa.ArrowInvalid(f"its footer speaks of {' and of '.join(map(str, sorted(counts)))} rows")
 
 
 def is_text(dtype: pa.DataType) -> bool:

@@ -85,7 +85,7 @@ def test_nul_characters_stay_in_the_text(path: Path) -> None:
     [
         (b'question\nfine\n"never closed\nmore\n', 3),
         (b'question\n"closed" too early\n', 2),
-        (b"question\n" + "Zürich".encode("latin-1"), 1),
+        (b"question\nfine\n" + "Zürich\n".encode("latin-1") + b"fine\n", 3),
     ],
 )
 def test_what_is_no_csv_in_utf8_is_named_with_the_line(path: Path, content: bytes, line: int) -> None:
@@ -94,11 +94,11 @@ def test_what_is_no_csv_in_utf8_is_named_with_the_line(path: Path, content: byte
 
 
 def test_utf16_is_refused(path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="cannot be read as UTF-8 CSV"):
+    with pytest.raises(ConfigurationError, match=r"'d\.csv' is UTF-16 text\. Save it as UTF-8"):
         rows_of(path, "question\na\n".encode("utf-16"), "question")
 
 
 def test_another_separator_shows_in_the_columns_that_are_listed(suite_over: SuiteOver, path: Path) -> None:
     path.write_text("question;answer\na;b\n")
-    with pytest.raises(ConfigurationError, match=r"it has 'question;answer'"):
+    with pytest.raises(ConfigurationError, match=r"it has 'question;answer'\. Its cells look separated by semicolons"):
         load_examples(suite_over("d.csv"))

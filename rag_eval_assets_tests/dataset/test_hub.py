@@ -134,7 +134,11 @@ def test_a_split_that_is_not_there_is_named(home: Path) -> None:
     assert f"at revision '{COMMIT}' has no parquet file of split 'test'" in look(home)["error"]
 
 
-def test_a_cache_with_only_some_of_the_files_is_not_taken_for_the_whole(home: Path, lock: Path) -> None:
-    cache_revision(home, COMMIT, {"data/test-00001-of-00003.parquet": ["b"], "data/test-00000-of-00003.parquet": ["a"]})
+@pytest.mark.parametrize("fingerprint", ["", "-0a1b2c3d4e5f6071"])
+def test_a_cache_with_only_some_of_the_files_is_not_taken_for_the_whole(
+    home: Path, lock: Path, fingerprint: str
+) -> None:
+    names = [f"data/test-0000{number}-of-00003{fingerprint}.parquet" for number in (1, 0)]
+    cache_revision(home, COMMIT, {names[0]: ["b"], names[1]: ["a"]})
     assert "2 of the 3 files of split 'test' are in the cache" in look(home)["error"]
     assert not lock.exists()
