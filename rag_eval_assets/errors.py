@@ -35,6 +35,10 @@ class ConfigurationError(EvalError):
     exit_code = 2
 
 
+class UnavailableError(ConfigurationError):
+    """A pinned model or a hub data set is not on this machine and could not be had; the suite itself is right."""
+
+
 class InfrastructureError(EvalError):
     """A service, disk or network failed in a way that stops a stage (exit code 3)."""
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import sys
 from typing import Annotated
 
 import typer
 
 from rag_eval_assets.cli.console import stderr
+from rag_eval_assets.errors import ConfigurationError
 from rag_eval_assets.home import Home
 from rag_eval_assets.suite.load import load_suites
 
@@ -21,6 +23,7 @@ def ui(
     port: Annotated[int, typer.Option("--port", min=1, max=65535, help="Port on 127.0.0.1.")] = 3000,
 ) -> None:
     """Start web server and daemon on 127.0.0.1; Ctrl-C stops both."""
+    require_free_port(port)
     if suites:
         os.environ["RAG_EVAL_SUITES"] = os.pathsep.join(suites)
     names = ", ".join(suite.name for suite in load_suites())  # a broken suite is told here, not in a log
@@ -38,3 +41,16 @@ def ui(
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     command = [sys.executable, "-m", "dagster", "dev", "-m", "rag_eval_assets.definitions"]
     os.execv(sys.executable, [*command, "--host", "127.0.0.1", "--port", str(port)])
+
+
+def require_free_port(port: int) -> None:
+    """Raise ConfigurationError where something listens on `port`: Dagster would go on without its web page."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            raise ConfigurationError(
+                f"port {port} of 127.0.0.1 is in use ({error.strerror})",
+                fix="Stop what listens there (another `rag-eval ui`?), or choose another port with --port",
+            ) from error

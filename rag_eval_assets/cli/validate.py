@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from rag_eval_assets.cli.console import stdout
+from rag_eval_assets.errors import UnavailableError
 from rag_eval_assets.suite.load import DEFAULT_SUITE, load_suite
 from rag_eval_assets.terminal import sanitize
 
@@ -16,11 +17,14 @@ from rag_eval_assets.terminal import sanitize
 def validate(
     suite: Annotated[str, typer.Argument(help="A packaged suite or the path of a suite file.")] = DEFAULT_SUITE,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Exit with 2 as well where something that it needs is missing here.")
+        bool, typer.Option("--strict", help="Exit with 2 also where a model or hub data set is missing here.")
     ] = False,
     download: Annotated[bool, typer.Option("--download", help="Download missing models into the hub's cache.")] = False,
 ) -> None:
-    """Check a suite file, and say what it needs to run and what of that is missing on this machine."""
+    """Check a suite file and the files that it names, and say what it needs to run and what of that is missing here.
+
+    Exits with 2 where something is wrong; what could be downloaded is missing and not wrong.
+    """
     from rag_eval_assets.evaluation.preflight import needs
 
     loaded = load_suite(suite)
@@ -29,19 +33,24 @@ def validate(
     def say(line: str, style: str | None = None) -> None:
         console.print(sanitize(line), style=style, markup=False, soft_wrap=True)
 
-    say(f"{loaded.path.name}: valid ({loaded.name}, sha256 {loaded.sha256[:16]})")
+    found = needs(loaded, allow_download=download)
+    problems = [need.problem for need in found if need.problem is not None]
+    wrong = any(not isinstance(problem, UnavailableError) for problem in problems)
+    verdict = "cannot be run as it is" if wrong else "valid"
+    say(f"{loaded.path.name}: {verdict} ({loaded.name}, sha256 {loaded.sha256[:16]})")
     missing: set[str] = set()
-    for need in needs(loaded, allow_download=download):
+    for need in found:
+        word = "missing" if isinstance(need.problem, UnavailableError) else "wrong  "
         if need.problem is None:
             say(f"  found    {need.name}: {need.found}")
         elif str(need.problem) in missing:
-            say(f"  missing  {need.name}: for the same reason", "yellow")
+            say(f"  {word}  {need.name}: for the same reason", "yellow")
         else:
             missing.add(str(need.problem))
-            say(f"  missing  {need.name}: {need.problem.message}", "yellow")
+            say(f"  {word}  {need.name}: {need.problem.message}", "yellow")
             if need.problem.fix:
                 say(f"           {need.problem.fix}")
-    if missing and strict:
+    if wrong or (missing and strict):
         raise typer.Exit(2)
 
 

@@ -12,7 +12,7 @@ import re
 import sys
 from pathlib import Path
 
-from rag_eval_assets.errors import ConfigurationError
+from rag_eval_assets.errors import ConfigurationError, UnavailableError
 from rag_eval_assets.suite.models import HuggingFaceDataSet
 from rag_eval_assets.weights.resolve import file_sha256
 
@@ -27,8 +27,9 @@ def hub_files(config: HuggingFaceDataSet, *, lock: Path) -> tuple[str, list[Path
         ConfigurationError: the data set, revision or split does not exist or cannot be reached and is not cached.
     """
     from huggingface_hub import snapshot_download
-    from huggingface_hub.utils import disable_progress_bars
+    from huggingface_hub.utils import disable_progress_bars, logging
 
+    logging.set_verbosity_error()  # its retries; what comes of them is told in one line
     if not sys.stderr.isatty():  # the client draws its bars into logs and pipes too, even where all is cached
         disable_progress_bars()
     locked = _locked_revision(config, lock)
@@ -47,7 +48,7 @@ def hub_files(config: HuggingFaceDataSet, *, lock: Path) -> tuple[str, list[Path
     # Its own errors, its HTTP library's, the system's: whichever it is, the data set cannot be had.
     except Exception as error:
         reason, fix = _why(error, lock if locked else None)
-        raise ConfigurationError(
+        raise UnavailableError(
             f"data set {config.huggingface!r} at revision {revision!r} cannot be had from the hub ({reason})", fix=fix
         ) from error
     files = sorted(folder.glob(pattern))

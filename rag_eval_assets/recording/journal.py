@@ -47,8 +47,8 @@ class Journal:
             os.lseek(self._descriptor, end, os.SEEK_SET)
         except Timeout as error:
             raise InfrastructureError(
-                f"another process is generating the answers of journal {self.path.name!r}",
-                fix="Wait for it to end, or stop it, and run again: nothing that it was answered is lost",
+                f"another run is asking the same target the same questions for this date ({self.path.stem})",
+                fix="Wait for it to end, or stop it and run again: no answer that it got is lost",
             ) from error
         except OSError as error:
             self._lock.release()

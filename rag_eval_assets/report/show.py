@@ -54,7 +54,7 @@ def _score(example: Example) -> float | None:
 def _identity(report: Report) -> Text:
     split = f" {report.dataset.split}" if report.dataset.split else ""
     sample = f", {report.dataset.sample}" if report.dataset.sample else ""
-    line = f"{report.suite} / {report.target}  {report.run.run_date}  {report.dataset.name}{split}{sample}"
+    line = f"{report.suite} / {report.target}  {report.run.run_date}  data set {report.dataset.name}{split}{sample}"
     return Text(f"{sanitize(line)}\nrun {report.run_id}  content {report.content_sha256[:12]}")
 
 

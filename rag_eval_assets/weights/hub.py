@@ -30,7 +30,9 @@ def download_snapshot(model: ModelPin) -> Path:
     its HTTP library and of the operating system.
     """
     from huggingface_hub import snapshot_download
+    from huggingface_hub.utils import logging
 
+    logging.set_verbosity_error()  # its retries; what comes of them is told in one line
     # Named files only: the repositories hold the same weights in several further formats.
     files = [WEIGHTS_FILE, *TOKENIZER_FILES, "special_tokens_map.json", *model.files]
     return Path(snapshot_download(model.repo_id, revision=model.revision, allow_patterns=files))

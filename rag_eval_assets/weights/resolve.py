@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from rag_eval_assets.errors import ConfigurationError
+from rag_eval_assets.errors import ConfigurationError, UnavailableError
 from rag_eval_assets.weights.hub import cached_snapshots, download_snapshot
 from rag_eval_assets.weights.registry import TOKENIZER_FILES, WEIGHTS_FILE, ModelPin, pin
 
@@ -149,8 +149,8 @@ def file_sha256(path: Path) -> str:
     return _known_hashes[key]
 
 
-def _unavailable(model: ModelPin, found: Sequence[str]) -> ConfigurationError:
-    return ConfigurationError(
+def _unavailable(model: ModelPin, found: Sequence[str]) -> UnavailableError:
+    return UnavailableError(
         f"Model {model.id!r} (revision {model.revision}) is not available: {'; '.join(found)}", fix=_ways(model)
     )
 
@@ -163,5 +163,5 @@ def _ways(model: ModelPin) -> str:
         f"put its files into <folder>/{model.id} and set {MODELS_DIR_VARIABLE}=<folder>, "
         f"or name the folder in the suite as models.{model.id}.folder"
     )
-    ways.append("let it download (network access, HF_HUB_OFFLINE unset)")
+    ways.append("let it download (network access, HF_HUB_OFFLINE unset; `rag-eval validate --download`)")
     return "Ways to get it: " + "; ".join(f"({number}) {way}" for number, way in enumerate(ways, 1))

@@ -64,6 +64,7 @@ class Block:
 
     page: str
     line: int
+    end: int
     language: str
     content: str
 
@@ -100,7 +101,9 @@ class Page:
 def read_page(name: str) -> Page:
     text = (ROOT / name).read_text(encoding="utf-8")
     tokens = [token for token in MarkdownIt().parse(text) if token.type == "fence"]
-    blocks = [Block(name, (token.map or [0])[0] + 1, token.info.strip(), token.content) for token in tokens]
+    blocks = [
+        Block(name, token.map[0] + 1, token.map[1], token.info.strip(), token.content) for token in tokens if token.map
+    ]
     return Page(name, text, tuple(blocks))
 
 
@@ -109,12 +112,11 @@ PAGES = tuple(read_page(name) for name in (*READING_ORDER, *ON_ITS_OWN, *ADRS))
 
 
 def pasted() -> Iterator[tuple[Block, Block]]:
-    """Every block that is run and is followed by its output."""
+    """Every block that is run and has its output directly below it."""
     for page in PAGES:
-        for block, after in itertools.pairwise(page.blocks):
-            is_layout = after.content.startswith("rag_eval_assets/")
-            if block.language in ("sh", "python", "sql") and after.language == "text" and not is_layout:
-                yield block, after
+        for block, below in itertools.pairwise(page.blocks):
+            if block.language in ("sh", "python", "sql") and below.language == "text" and below.line - block.end == 2:
+                yield block, below
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -132,11 +132,6 @@ def test_every_page_is_linked_from_the_first_one_or_its_folder(docs) -> None:
     assert {page.name for page in docs.PAGES} <= linked
 
 
-def test_lines_are_at_most_120_characters_but_for_tables_and_output(page) -> None:
-    outside = re.sub(r"(?ms)^```.*?^```", "", page.text)
-    assert [line for line in outside.splitlines() if len(line) > 120 and not line.startswith("|")] == []
-
-
 def test_a_decision_says_why_what_and_what_follows(page) -> None:
     if not re.search(r"/adr/\d{4}-", page.name):
         pytest.skip("no decision")

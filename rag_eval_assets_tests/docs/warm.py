@@ -70,16 +70,14 @@ def install(folder: Path, environment: dict[str, str]) -> Iterator[None]:
                 CLIENT.format(python=sys.executable, hub=hub, code=CODE, scripts=scripts, address=address)
             )
             script.chmod(0o755)
-        server = subprocess.Popen(
-            [sys.executable, __file__, address], env={**environment, **SINGLE}, stdout=subprocess.PIPE, text=True
-        )
-        try:
-            assert server.stdout is not None
-            assert server.stdout.readline() == "ready\n", "the warm process did not start"
-            yield
-        finally:
-            server.terminate()
-            server.wait(timeout=10)
+        command = [sys.executable, __file__, address]
+        with subprocess.Popen(command, env={**environment, **SINGLE}, stdout=subprocess.PIPE, text=True) as server:
+            try:
+                assert server.stdout is not None
+                assert server.stdout.readline() == "ready\n", "the warm process did not start"
+                yield
+            finally:
+                server.terminate()
 
 
 def warm_up() -> None:
