@@ -6,7 +6,11 @@ exceptions: they live in the tables as a status.
 
 from __future__ import annotations
 
+import re
 from typing import ClassVar
+
+_DETAIL_CHARACTERS = 300
+_PATHS = re.compile(r"(?:[A-Za-z]:)?(?:[/\\][\w.~+@-]+){2,}[/\\]?")
 
 
 class EvalError(Exception):
@@ -49,3 +53,10 @@ class RecordingMissingError(EvalError):
     """Replay was asked for and a call has no recording (exit code 4)."""
 
     exit_code = 4
+
+
+def describe_error(error: Exception) -> str:
+    """Type and first line of an exception, bounded, with file paths left out: it stands in tables and reports."""
+    lines = str(error).strip().splitlines()
+    text = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+    return _PATHS.sub("<path>", text)[:_DETAIL_CHARACTERS]

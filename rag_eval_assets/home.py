@@ -20,13 +20,20 @@ class Home:
         """The home that the environment names, as an absolute path.
 
         Raises:
-            ConfigurationError: it begins with `~` and there is no such user.
+            ConfigurationError: it begins with `~` and there is no such user, or its path holds `?` or `%`.
         """
         named = os.environ.get("RAG_EVAL_HOME") or ".rag-eval"
         try:
-            return cls(Path(named).expanduser().resolve())
+            root = Path(named).expanduser().resolve()
         except (RuntimeError, OSError) as error:
             raise ConfigurationError(f"RAG_EVAL_HOME {named!r} is no usable path ({error})") from error
+        unusable = [mark for mark in "?%" if mark in str(root)]
+        if unusable:
+            raise ConfigurationError(
+                f"RAG_EVAL_HOME {str(root)!r} holds {unusable[0]!r}, which misleads Dagster's database",
+                fix="Choose a folder without '?' and '%' in its path",
+            )
+        return cls(root)
 
     @property
     def tables(self) -> Path:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import datetime as dt
 import difflib
 import json
+import traceback
 from typing import Annotated, Any
 
 import typer
 
 from rag_eval_assets.cli.console import print_error, progress_reporter, stderr, stdout
-from rag_eval_assets.errors import ConfigurationError, EvalError, InfrastructureError
+from rag_eval_assets.errors import ConfigurationError, EvalError, InfrastructureError, describe_error
 from rag_eval_assets.report.schema import Report
 from rag_eval_assets.report.write import WrittenReport
 from rag_eval_assets.suite.load import DEFAULT_SUITE, LoadedSuite, load_suite
@@ -82,8 +83,17 @@ def _evaluate(
 
         try:
             done = execute(suite, date, reporter=reporter, targets=wanted, limit=limit, resume=resume, verbose=verbose)
+        except EvalError:
+            raise
         except OSError as error:  # the home cannot be made, the disk is full
             raise InfrastructureError(f"the run cannot be kept ({error})", fix="Check RAG_EVAL_HOME") from error
+        except Exception as error:  # Dagster's database on a full or read-only disk, or a bug
+            if verbose:
+                traceback.print_exc()
+            raise InfrastructureError(
+                f"the run could not be executed ({describe_error(error)})",
+                fix="Check RAG_EVAL_HOME and its disk; --verbose shows the whole trace",
+            ) from error
     if table and not quiet:
         for written in done.reports:
             _show(written)

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from rag_eval_assets.canonical import content_hash, sequence_hash, text_hash
 from rag_eval_assets.dataset.rows import RawRow, RowSource, shorten
-from rag_eval_assets.dataset.selection import choose, condition_columns, satisfies
+from rag_eval_assets.dataset.selection import choose, condition_columns, describe, satisfies
 from rag_eval_assets.dataset.sources import OpenDataSet, open_data_sets, pick_columns
 from rag_eval_assets.errors import ConfigurationError
 from rag_eval_assets.suite.load import LoadedSuite
@@ -48,6 +48,7 @@ class ExampleSet:
         fingerprint: hash of the ordered row hashes.
         name, split, revision: of the data sets, joined with ` + ` where there are several.
         total: how many examples there were before `limit`.
+        selection: what the suite chose of its data sets, in words; None where it chose all.
     """
 
     table: pa.Table
@@ -57,6 +58,7 @@ class ExampleSet:
     split: str | None
     revision: str | None
     total: int
+    selection: str | None
 
     def facts(self) -> dict[str, Any]:
         """What the report says of the data set beside the rows, as JSON."""
@@ -66,6 +68,7 @@ class ExampleSet:
             "revision": self.revision,
             "fingerprint": self.fingerprint,
             "total": self.total,
+            "selection": self.selection,
             "excluded": [{"source": e.source, "row": e.row, "reason": e.reason} for e in self.excluded],
         }
 
@@ -159,7 +162,7 @@ def load_examples(suite: LoadedSuite, limit: int | None = None) -> ExampleSet:
     if not rows:
         raise ConfigurationError(
             f"suite {suite.name!r}: its data sets hold no example ({len(collector.excluded)} rows have no question)",
-            fix="Check the column mapping under 'datasets'",
+            fix="Check the column mapping and, if there is one, 'where' under 'datasets'",
         )
     kept = rows[:limit]
     return ExampleSet(
@@ -170,6 +173,7 @@ def load_examples(suite: LoadedSuite, limit: int | None = None) -> ExampleSet:
         split=" + ".join(dict.fromkeys(d.split for d in opened if d.split)) or None,
         revision=" + ".join(dict.fromkeys(d.revision for d in opened if d.revision)) or None,
         total=len(rows),
+        selection="; ".join(filter(None, (describe(d.where, d.random_sample, d.limit) for d in opened))) or None,
     )
 
 

@@ -34,6 +34,16 @@ def satisfies(values: Mapping[str, str | None], where: Where) -> bool:
     )
 
 
+def describe(where: Where, sample: RandomSample | None, limit: int | None) -> str | None:
+    """What a data set's `where`, `random_sample` and `limit` choose, in words; None where they choose all."""
+    parts = [f"{column} is {' or '.join(v if isinstance(v, list) else [v])}" for column, v in where.items()]
+    if sample is not None:
+        parts.append(f"a random sample of {sample.size} (seed {sample.seed})")
+    if limit is not None:
+        parts.append(f"the first {limit}")
+    return ", of these ".join(parts) or None
+
+
 def choose(rows: Sequence[dict[str, Any]], sample: RandomSample | None, limit: int | None) -> list[dict[str, Any]]:
     """The sample of `rows`, in their order, and of it the first `limit`.
 

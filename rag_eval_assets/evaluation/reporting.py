@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from rag_eval_assets.errors import InfrastructureError
+from rag_eval_assets.evaluation.configuration import FACT, configuration_hash
 from rag_eval_assets.evaluation.context import Evaluation, Outcome
 from rag_eval_assets.evaluation.stages import match_settings
 from rag_eval_assets.report import build as build_module
@@ -129,9 +130,16 @@ def _read_tables(evaluation: Evaluation, target: str) -> _Tables:
     scorers = [scorer.name for scorer in evaluation.suite.suite.scorers]
     own = dict.fromkeys((GENERATED_ANSWERS.name, CALL_LOG.name, RETRIEVAL_MATCHES.name, *scorers), target)
     keys = {name: evaluation.key(name, owner) for name, owner in {**shared, **own}.items()}
-    tables = {name: store.read(key) for name, key in keys.items()}
-    provenance = {name: store.provenance(key) for name, key in keys.items()}
+    read = {name: store.read_with_provenance(key) for name, key in keys.items()}
+    tables = {name: table for name, (table, _) in read.items()}
+    provenance = {name: made_from for name, (_, made_from) in read.items()}
     versions = {name: data_version(table) for name, table in tables.items() if name != CALL_LOG.name}
+    for name in (GENERATED_ANSWERS.name, RETRIEVAL_MATCHES.name, *scorers):
+        if provenance[name].facts.get(FACT) != configuration_hash(evaluation.suite, name, target):
+            raise InfrastructureError(
+                f"table {name!r} of {evaluation.run_date} was made with other settings than the suite has now",
+                fix=f"Materialize {name!r} again, and then what is downstream of it",
+            )
     for name, made_from in provenance.items():
         for used, version in made_from.inputs.items():
             if used in versions and versions[used] != version:
@@ -156,7 +164,8 @@ def _report_inputs(
     suite = evaluation.suite.suite
     facts = tables.provenance[EVAL_EXAMPLES.name].facts
     corpus = tables.provenance[CORPUS.name].facts
-    sample = f"the first {rows.num_rows} of {facts['total']} examples" if evaluation.is_sample else None
+    limited = f"the first {rows.num_rows} of {facts['total']} examples" if evaluation.is_sample else None
+    sample = "; ".join(filter(None, (facts["selection"], limited))) or None
     return ReportInputs(
         run_id=report_run_id(identity.run_id, evaluation, target),
         timestamp=dt.datetime.now(dt.UTC),

@@ -11,6 +11,7 @@ from rag_eval_assets.dataset import examples as examples_module
 from rag_eval_assets.dataset.corpus import DocumentSet, load_corpus
 from rag_eval_assets.dataset.examples import load_examples
 from rag_eval_assets.errors import InfrastructureError
+from rag_eval_assets.evaluation.configuration import FACT, configuration_hash
 from rag_eval_assets.evaluation.context import Evaluation, Outcome
 from rag_eval_assets.evaluation.preview import preview
 from rag_eval_assets.recording.journal import Journal
@@ -67,7 +68,8 @@ def make_answers(evaluation: Evaluation, target: str) -> Outcome:
             EVAL_EXAMPLES.name: data_version(examples),
             CORPUS.name: data_version(documents.manifest()),
         }
-        provenance = Provenance(stage_module.CODE_VERSION, inputs, made.counts)
+        facts = {FACT: configuration_hash(suite, GENERATED_ANSWERS.name, target)}
+        provenance = Provenance(stage_module.CODE_VERSION, inputs, made.counts, facts)
         # The log first, and with the version of its answers: a kill in between leaves a log that names other answers
         # than those that are there, which the report then refuses to mix.
         log_inputs = {**inputs, GENERATED_ANSWERS.name: data_version(made.answers)}
@@ -87,7 +89,8 @@ def make_matches(evaluation: Evaluation, target: str) -> Outcome:
     examples, answers, inputs = _examples_and_answers(evaluation, target)
     matches = match_table(examples, answers, match_settings(evaluation.suite), evaluation.reporter)
     counts = _status_counts(matches, [str(status) for status in MatchStatus])
-    provenance = Provenance(retrieval_module.CODE_VERSION, inputs, counts)
+    facts = {FACT: configuration_hash(evaluation.suite, RETRIEVAL_MATCHES.name, target)}
+    provenance = Provenance(retrieval_module.CODE_VERSION, inputs, counts, facts)
     stored = evaluation.store.write(evaluation.key(RETRIEVAL_MATCHES.name, target), matches, provenance)
     hits = [bool(hit) for hit in matches.column("top_k_match").to_pylist() if hit is not None]
     metrics = {"judged": float(len(hits))}
@@ -103,7 +106,8 @@ def make_scores(evaluation: Evaluation, target: str, scorer_name: str) -> Outcom
     scores = score_table(scorer, examples, answers, evaluation.reporter)
     counts = _status_counts(scores, [str(status) for status in ScoreStatus])
     counts["truncated"] = sum(map(bool, scores.column("truncated").to_pylist()))
-    provenance = Provenance(scorer.code_version, inputs, counts, {"scorer": scorer.describe()})
+    facts = {"scorer": scorer.describe(), FACT: configuration_hash(evaluation.suite, scorer_name, target)}
+    provenance = Provenance(scorer.code_version, inputs, counts, facts)
     stored = evaluation.store.write(evaluation.key(scorer.spec.name, target), scores, provenance)
     metrics = {"scored": float(counts[ScoreStatus.SCORED]), **_means(scores, value_names(scorer.spec))}
     return Outcome(stored, counts, metrics, preview(scores))
@@ -124,8 +128,8 @@ def open_scorer(suite: LoadedSuite, name: str) -> Scorer:
 def _current_documents(evaluation: Evaluation) -> DocumentSet:
     """The corpus as it is now, which must be the one in the manifest: the answers are about that one."""
     documents = load_corpus(evaluation.suite)
-    manifest = evaluation.store.provenance(evaluation.key(CORPUS.name))
-    if manifest.facts["fingerprint"] != documents.fingerprint:
+    manifest = evaluation.store.read(evaluation.key(CORPUS.name))
+    if data_version(manifest) != data_version(documents.manifest()):
         raise InfrastructureError(
             f"the corpus has changed since its manifest of {evaluation.run_date} was made",
             fix=f"Materialize {CORPUS.name!r} of that date again, then the answers",

@@ -11,14 +11,16 @@ from dataclasses import dataclass
 import dagster as dg
 
 from rag_eval_assets.errors import EvalError, InfrastructureError
+from rag_eval_assets.evaluation.context import Evaluation
 from rag_eval_assets.home import Home
 from rag_eval_assets.orchestration.build import build_definitions, job_name, suite_tags
 from rag_eval_assets.orchestration.instance import process_tags, shared_instance
 from rag_eval_assets.orchestration.lineage import asset_key, blueprints
-from rag_eval_assets.orchestration.resume import RESUMES_TAG, made_by, unfinished_runs
+from rag_eval_assets.orchestration.resume import RESUMES_TAG, made_by, require_same_data, unfinished_runs
 from rag_eval_assets.orchestration.session import Session, session
 from rag_eval_assets.progress import Reporter
 from rag_eval_assets.report.write import WrittenReport
+from rag_eval_assets.storage.store import LocalStore
 from rag_eval_assets.suite.load import LoadedSuite
 
 _TRACE = "Run again with --verbose for the whole trace"
@@ -77,6 +79,8 @@ def execute(
     with _instance(limit) as instance, session(Session(reporter)) as opened:
         unfinished = unfinished_runs(instance, suite, run_date) if resume else []
         kept = made_by(instance, unfinished)
+        home = Home.from_environment()
+        require_same_data(Evaluation(suite, run_date, home, LocalStore(home.tables)), kept)
         result = job.execute_in_process(
             instance=instance,
             partition_key=run_date,

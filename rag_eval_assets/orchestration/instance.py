@@ -20,7 +20,12 @@ HOST_TAG = "rag_eval/host"
 BOOT_TAG = "rag_eval/boot"
 STARTED_TAG = "rag_eval/process_started"
 
-_UNFINISHED = [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
+_UNFINISHED = [
+    dg.DagsterRunStatus.NOT_STARTED,
+    dg.DagsterRunStatus.STARTING,
+    dg.DagsterRunStatus.STARTED,
+    dg.DagsterRunStatus.CANCELING,
+]
 
 
 def dagster_home(home: Home) -> Path:

@@ -10,6 +10,7 @@ import dagster as dg
 from rag_eval_assets.dataset import corpus as corpus_module
 from rag_eval_assets.dataset import examples as examples_module
 from rag_eval_assets.evaluation import reporting, stages
+from rag_eval_assets.evaluation.configuration import code_version
 from rag_eval_assets.evaluation.context import Evaluation, Outcome
 from rag_eval_assets.evaluation.preflight import model_needs, require
 from rag_eval_assets.evaluation.reporting import EVAL_REPORT, RunIdentity
@@ -85,16 +86,16 @@ def _of_target(suite: LoadedSuite, target: str) -> list[Blueprint]:
             target,
             (CORPUS.name, EVAL_EXAMPLES.name),
             lambda e, _: stages.make_answers(e, target),
-            stage_module.CODE_VERSION,
+            code_version(stage_module.CODE_VERSION, suite, GENERATED_ANSWERS.name, target),
         ),
         Blueprint(
             RETRIEVAL_MATCHES,
             target,
             asked,
             lambda e, _: stages.make_matches(e, target),
-            retrieval_module.CODE_VERSION,
+            code_version(retrieval_module.CODE_VERSION, suite, RETRIEVAL_MATCHES.name, target),
         ),
-        *[_scorer(target, name, asked) for name in scorers],
+        *[_scorer(suite, target, name, asked) for name in scorers],
         Blueprint(
             REPORT_POINTER,
             target,
@@ -118,10 +119,11 @@ def _examples(evaluation: Evaluation) -> Outcome:
     return stages.make_examples(evaluation)
 
 
-def _scorer(target: str, name: str, inputs: tuple[str, ...]) -> Blueprint:
+def _scorer(suite: LoadedSuite, target: str, name: str, inputs: tuple[str, ...]) -> Blueprint:
     entry = SCORERS[name]
     make: Make = lambda e, _: stages.make_scores(e, target, name)  # noqa: E731 - one line reads best here
-    return Blueprint(entry.spec, target, inputs, make, entry.code_version, ("pytorch", "parquet"), heavy=True)
+    version = code_version(entry.code_version, suite, name, target)
+    return Blueprint(entry.spec, target, inputs, make, version, ("pytorch", "parquet"), heavy=True)
 
 
 def _report(evaluation: Evaluation, target: str, identity: RunIdentity) -> Outcome:

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import dagster as dg
 
+from rag_eval_assets.dataset.corpus import load_corpus
+from rag_eval_assets.dataset.examples import load_examples
 from rag_eval_assets.errors import ConfigurationError
+from rag_eval_assets.evaluation.context import Evaluation
 from rag_eval_assets.orchestration.build import suite_tags
+from rag_eval_assets.orchestration.lineage import asset_key
+from rag_eval_assets.storage.store import data_version
 from rag_eval_assets.suite.load import LoadedSuite
+from rag_eval_assets.tables import CORPUS, EVAL_EXAMPLES
 
 RESUMES_TAG = "rag_eval/resumes"
 """Run tag of a run that goes on with an earlier one: id of that run."""
@@ -24,6 +32,8 @@ def unfinished_runs(instance: dg.DagsterInstance, suite: LoadedSuite, run_date: 
     found: list[dg.DagsterRun] = []
     filters = dg.RunsFilter(tags={**suite_tags(suite), _PARTITION_TAG: run_date})
     for run in instance.get_runs(filters):
+        if _is_limited(run):
+            continue
         if run.status not in _UNFINISHED or (found and found[-1].tags.get(RESUMES_TAG) != run.run_id):
             break
         found.append(run)
@@ -33,6 +43,31 @@ def unfinished_runs(instance: dg.DagsterInstance, suite: LoadedSuite, run_date: 
             fix="Run without --resume (a changed suite file is another suite, whose runs cannot be gone on with)",
         )
     return found
+
+
+def _is_limited(run: dg.DagsterRun) -> bool:
+    """Whether a run evaluated a sample, whose tables stand apart; the launchpad starts such runs of the same job."""
+    config: Any = run.run_config
+    for name in ("resources", "evaluation", "config"):
+        config = config.get(name) or {}
+    return config.get("limit") is not None
+
+
+def require_same_data(evaluation: Evaluation, kept: set[dg.AssetKey]) -> None:
+    """Raise ConfigurationError where examples or corpus, if kept, are not what the suite's sources hold now."""
+    changed = {
+        CORPUS.name: lambda: load_corpus(evaluation.suite).manifest(),
+        EVAL_EXAMPLES.name: lambda: load_examples(evaluation.suite).table,
+    }
+    for name, load in changed.items():
+        key = evaluation.key(name)
+        if asset_key(evaluation.suite, name, None) not in kept:
+            continue
+        if data_version(evaluation.store.read(key)) != data_version(load()):
+            raise ConfigurationError(
+                f"the run cannot be resumed: its {name} of {evaluation.run_date} has changed since",
+                fix="Run without --resume",
+            )
 
 
 def made_by(instance: dg.DagsterInstance, runs: list[dg.DagsterRun]) -> set[dg.AssetKey]:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from rag_eval_assets.errors import describe_error
 from rag_eval_assets.scoring.base import Advance, Pair, PairScore
 from rag_eval_assets.scoring.texts import classify, usable_references
 from rag_eval_assets.status import ScoreStatus
 
 BLOCK_PAIRS = 64
 """Pairs whose embeddings are in memory together: some 15 MB for BERTScore with bert-base-uncased and usual answers."""
-
-_DETAIL_CHARACTERS = 300
-_PATHS = re.compile(r"(?:[A-Za-z]:)?(?:[/\\][\w.~+@-]+){2,}[/\\]?")
 
 
 @dataclass(frozen=True)
@@ -104,10 +101,3 @@ def _finite(pair: ReadyPair, values: Mapping[str, float]) -> PairScore:
     if bad:
         return PairScore(ScoreStatus.SCORER_ERROR, pair.truncated, detail=f"not a finite number: {', '.join(bad)}")
     return PairScore(ScoreStatus.SCORED, pair.truncated, values)
-
-
-def describe_error(error: Exception) -> str:
-    """Type and first line of an exception, bounded, with file paths left out: it stands in tables and reports."""
-    lines = str(error).strip().splitlines()
-    text = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
-    return _PATHS.sub("<path>", text)[:_DETAIL_CHARACTERS]

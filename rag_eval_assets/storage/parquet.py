@@ -50,10 +50,25 @@ def read_parquet(path: Path) -> pa.Table:
         return file.read()
 
 
+def read_with_metadata(path: Path) -> tuple[pa.Table, dict[str, str]]:
+    """Rows and footer of one and the same version of a file, even where it is being replaced.
+
+    Raises:
+        OSError: the file cannot be read.
+        pa.ArrowInvalid: it is no Parquet.
+    """
+    with path.open("rb") as opened, pq.ParquetFile(opened) as file:
+        return file.read(), _own_metadata(file.schema_arrow.metadata)
+
+
 def read_metadata(path: Path) -> dict[str, str]:
     """What `write_parquet` put into the footer."""
-    found = pq.read_schema(path).metadata or {}
-    return {key.decode("utf-8"): value.decode("utf-8") for key, value in found.items() if key != _ARROW_SCHEMA_KEY}
+    return _own_metadata(pq.read_schema(path).metadata)
+
+
+def _own_metadata(found: Mapping[bytes, bytes] | None) -> dict[str, str]:
+    pairs = (found or {}).items()
+    return {key.decode("utf-8"): value.decode("utf-8") for key, value in pairs if key != _ARROW_SCHEMA_KEY}
 
 
 def column_types(path: Path) -> dict[str, pa.DataType]:

@@ -18,7 +18,7 @@ import pyarrow as pa
 from rag_eval_assets.canonical import canonical_json
 from rag_eval_assets.errors import InfrastructureError
 from rag_eval_assets.storage.atomic import replace_file
-from rag_eval_assets.storage.parquet import read_metadata, read_parquet, write_parquet
+from rag_eval_assets.storage.parquet import read_metadata, read_parquet, read_with_metadata, write_parquet
 
 FOOTER_KEY = "rag_eval"
 """Key of the Parquet footer that holds the provenance, as JSON."""
@@ -93,6 +93,10 @@ class TableStore(Protocol):
         """The provenance of the table of `key`; raises InfrastructureError where there is none."""
         ...
 
+    def read_with_provenance(self, key: TableKey) -> tuple[pa.Table, Provenance]:
+        """Both of one and the same version, even where the table is being replaced; raises as `read` does."""
+        ...
+
     def exists(self, key: TableKey) -> bool:
         """Whether there is a table of `key`."""
         ...
@@ -133,6 +137,15 @@ class LocalStore:
         path = self._existing(key)
         try:
             return Provenance(**json.loads(read_metadata(path)[FOOTER_KEY]))
+        except (OSError, pa.ArrowException, KeyError, TypeError, ValueError) as error:
+            raise _damaged(key, error) from error
+
+    def read_with_provenance(self, key: TableKey) -> tuple[pa.Table, Provenance]:
+        """Both of one and the same version, even where the table is being replaced; raises as `read` does."""
+        path = self._existing(key)
+        try:
+            table, footer = read_with_metadata(path)
+            return table, Provenance(**json.loads(footer[FOOTER_KEY]))
         except (OSError, pa.ArrowException, KeyError, TypeError, ValueError) as error:
             raise _damaged(key, error) from error
 

@@ -10,6 +10,9 @@ from rag_eval_assets.tables import TABLES
 BUILT_IN_ASSETS = frozenset({*TABLES, "eval_report", "approved_report", "target_comparison"})
 """Names that a suite's target may not have: `<suite>/<name>` is already an asset."""
 
+MAX_SLUG = 100
+"""Folders and Dagster's names of steps take longer ones, but not together."""
+
 SAMPLE_SUFFIX = "~sample"
 """Limited runs are stored under `<suite>~sample`; no slug can hold a tilde, so nothing can collide with it."""
 
@@ -25,6 +28,11 @@ def slug(name: str, *, what: str) -> str:
         raise ConfigurationError(
             f"{what} name {name!r} holds no letter a-z and no digit",
             fix="Choose a name of letters, digits, spaces, dashes or underscores",
+        )
+    if len(made) > MAX_SLUG:
+        raise ConfigurationError(
+            f"{what} name {made[:40]!r}... has {len(made)} characters in asset keys and folders",
+            fix=f"Use at most {MAX_SLUG}",
         )
     return made
 

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from rag_eval_assets.dataset.examples import is_unicode
-from rag_eval_assets.errors import InfrastructureError
+from rag_eval_assets.errors import InfrastructureError, describe_error
 from rag_eval_assets.progress import Reporter, Stage, stage
 from rag_eval_assets.recording.journal import Journal
 from rag_eval_assets.status import AnswerStatus
@@ -113,7 +113,7 @@ class _Asking:
         except TargetCallError as error:
             return None, error
         except Exception as error:  # noqa: BLE001 - a target's own fault costs one row, whatever it is
-            return None, TargetCallError("target_fault", f"{type(error).__name__}: {error}")
+            return None, TargetCallError("target_fault", describe_error(error))
 
     def _stop_if_dead(self, error: TargetCallError) -> None:
         self.failed[error.kind] += 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 from pathlib import Path
 
@@ -52,22 +53,50 @@ def test_validate_names_what_a_suite_needs_and_where_it_was_found(place, weights
 
 
 @pytest.mark.parametrize(("arguments", "code"), [((), 0), (("--strict",), 2)])
-def test_validate_lists_everything_that_is_missing_and_fails_only_if_strict(
+def test_validate_lists_a_model_that_is_missing_and_fails_only_if_strict(
     place, arguments: tuple[str, ...], code: int
 ) -> None:
-    suite = place.suite(
-        datasets=[{"file": "nowhere.csv"}], scorers=[{"type": "bertscore", "model": "bert-base-uncased"}]
-    )
+    suite = place.suite(scorers=[{"type": "bertscore", "model": "bert-base-uncased"}])
     process = place.run("validate", suite, *arguments)
     assert (process.returncode, process.stderr) == (code, "")
+    assert process.stdout.startswith("harbour.yaml: valid (")
     missing = [line for line in process.stdout.splitlines() if line.startswith("  missing  ")]
-    assert [line.split(":")[0] for line in missing] == [
-        "  missing  examples",
-        "  missing  corpus",
-        "  missing  model bert-base-uncased",
-    ]
-    assert "nowhere.csv" in missing[0]
-    assert missing[1] == "  missing  corpus: for the same reason"
+    assert [line.split(":")[0] for line in missing] == ["  missing  model bert-base-uncased"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "wrong"),
+    [
+        ({"datasets": [{"file": "nowhere.csv"}]}, ["examples", "corpus"]),
+        ({"scorers": [{"type": "sentence_cosine", "model": "all-MiniLM-L7"}]}, ["model all-MiniLM-L7"]),
+    ],
+)
+def test_validate_fails_where_the_suite_names_what_is_not_there(place, changes, wrong: list[str]) -> None:
+    process = place.run("validate", place.suite(**changes))
+    assert (process.returncode, process.stderr) == (2, "")
+    assert process.stdout.startswith("harbour.yaml: cannot be run as it is (")
+    lines = [line for line in process.stdout.splitlines() if line.startswith("  wrong    ")]
+    assert [line.split(":")[0].removeprefix("  wrong    ") for line in lines] == wrong
+
+
+def test_a_port_that_is_in_use_is_told_before_anything_starts(place) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        process = place.run("ui", "--port", str(port))
+    assert (process.returncode, process.stdout) == (2, "")
+    assert process.stderr.startswith(f"error: port {port} of 127.0.0.1 is in use")
+    assert len(process.stderr.splitlines()) == 1
+    assert not place.home.exists()
+
+
+@pytest.mark.parametrize("name", ["what?", "half%20"])
+def test_a_home_that_misleads_dagsters_database_is_refused(place, name: str) -> None:
+    process = place.run("run", place.suite(), "--json", RAG_EVAL_HOME=str(place.folder / name))
+    assert process.returncode == 2
+    assert "RAG_EVAL_HOME" in json.loads(process.stdout)["error"]
+    assert "Traceback" not in process.stderr
 
 
 def test_validate_refuses_an_invalid_suite(place) -> None:

@@ -108,3 +108,9 @@ def test_the_corpus_holds_the_contexts_of_all_rows(suite_of) -> None:
 def test_a_choice_that_makes_no_sense_is_refused(suite_of, choice: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         suite_of(**choice)
+
+
+def test_what_was_chosen_is_told_in_words(suite_of) -> None:
+    chosen = load_examples(suite_of(where={"lang": ["de", "en"]}, random_sample={"size": 6, "seed": 1}, limit=4))
+    assert chosen.selection == "lang is de or en, of these a random sample of 6 (seed 1), of these the first 4"
+    assert load_examples(suite_of()).selection is None

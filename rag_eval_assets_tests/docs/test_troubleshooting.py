@@ -153,7 +153,7 @@ def test_every_message_of_the_page_has_a_cause_here() -> None:
 
 
 @pytest.mark.parametrize("heading", CAUSES)
-def test_the_message_is_what_is_printed(heading: str, ran, tmp_path: Path, docs, request: pytest.FixtureRequest) -> None:
+def test_the_message_is_what_is_printed(heading: str, ran, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     printed = CAUSES[heading](Place(tmp_path, ran))
     assert printed != ""
     if request.config.getoption("--paste", default=False) and printed != messages()[heading]:

@@ -107,3 +107,49 @@ def test_the_report_of_one_run_has_one_id_however_often_its_step_is_tried(place)
     (row,) = place.table(suite, "eval_report").to_pylist()
     written = read_report(first.json_path)
     assert (row["run_id"], row["timestamp"]) == (written.run_id, written.timestamp)
+
+
+@pytest.mark.parametrize(
+    ("change", "table"),
+    [
+        ({"retrieval": {"k": 3, "match_by": "text"}}, "retrieval_matches"),
+        ({"targets": {"pipeline": {"type": "embedded", "planted_fault": "refusals"}}}, "generated_answers"),
+        ({"scorers": [{"type": "bertscore", "model": "all-MiniLM-L6-v2", "layer": 5}]}, "bertscore"),
+    ],
+)
+def test_a_report_over_tables_of_other_settings_is_refused_and_the_tables_are_stale(place, change, table: str) -> None:
+    before = place.suite()
+    assert place.materialize(before).success
+    after = place.suite(**change)
+    message = failure_of(place.materialize(after, ["eval_report"]))
+    assert f"table '{table}' of 2026-03-01 was made with other settings than the suite has now" in message
+    versions = [
+        {b.name: b.code_version for b in lineage.blueprints(suite) if b.target is not None} for suite in (before, after)
+    ]
+    changed = {name for name in versions[1] if versions[0][name] != versions[1][name]}
+    assert changed == {table}, "Dagster shows an asset as stale whose code version has changed"
+
+
+def test_a_table_that_is_replaced_while_the_report_reads_is_not_mixed_in(place, monkeypatch) -> None:
+    """Between rows and footer of the matches, another process makes answers and matches anew."""
+    suite = place.suite()
+    assert place.materialize(suite).success
+    evaluation = place.evaluation(suite)
+    store = LocalStore(place.home.tables)
+    key = evaluation.key("retrieval_matches", "pipeline")
+    old, provenance = store.read_with_provenance(key)
+    opened = store_module.read_with_metadata
+
+    def replaced_while_open(path):
+        table, footer = opened(path)
+        if path == store.path(key):
+            newer = Provenance(provenance.code_version, {"generated_answers": "newer"}, facts=provenance.facts)
+            store.write(key, old, newer)
+        return table, footer
+
+    monkeypatch.setattr(store_module, "read_with_metadata", replaced_while_open)
+    table, read = store.read_with_provenance(key)
+    assert read == provenance, "rows and footer are of one version"
+    assert table.num_rows == old.num_rows
+    message = failure_of(place.materialize(suite, ["eval_report"]))
+    assert "table 'retrieval_matches' of 2026-03-01 was made from another version of 'generated_answers'" in message

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import ModuleType
 
+import dagster as dg
 import pytest
 
 from rag_eval_assets.errors import ConfigurationError
@@ -105,4 +106,36 @@ def test_where_nothing_was_left_unfinished_it_says_so_and_runs_nothing(
     date = village.LATER if case == "another date" else village.DATE
     with pytest.raises(ConfigurationError, match="nothing to resume"):
         place.execute(suite, date, resume=True)
+    assert len(place.calls) == asked
+
+
+def test_a_run_cannot_be_resumed_over_other_data(place, failed) -> None:
+    suite, _ = failed
+    path = suite.path.with_name("rows.jsonl")
+    path.write_text(path.read_text().replace("Who keeps the bees?", "Who keeps forty hives?"))
+    with pytest.raises(ConfigurationError, match="its eval_examples of 2026-03-01 has changed since"):
+        place.execute(suite, resume=True)
+    assert len(place.calls) == 4
+
+
+def test_a_run_cannot_be_resumed_over_another_corpus(place, failed) -> None:
+    suite, _ = failed
+    path = suite.path.with_name("documents.jsonl")
+    path.write_text(path.read_text().replace("forty hives", "fifty hives"))
+    with pytest.raises(ConfigurationError, match="its corpus of 2026-03-01 has changed since"):
+        place.execute(suite, resume=True)
+
+
+def test_a_limited_run_of_the_page_is_neither_resumed_nor_in_the_way(place, failed, monkeypatch) -> None:
+    suite, _ = failed
+    with dg.DagsterInstance.get() as instance:
+        with monkeypatch.context() as broken:
+            fail_scoring(broken, "bertscore")
+            assert not place.materialize(suite, limit=2, instance=instance).success
+        assert place.materialize(suite, limit=2, instance=instance).success
+    asked = len(place.calls)
+    done = place.execute(suite, resume=True)
+    assert done.failures == []
+    report = done.reports[0].report
+    assert (report.dataset.sample, report.counts.attempted) == (None, 4)
     assert len(place.calls) == asked

@@ -135,7 +135,7 @@ def test_a_journal_belongs_to_one_process_until_that_one_ends_however_it_ends(pa
         with pytest.raises(InfrastructureError) as caught, Journal(path):
             pass
         assert str(caught.value) == (
-            "another process is generating the answers of journal '2026-03-01.jsonl'. "
+            "another run is asking the same target the same questions for this date (2026-03-01). "
             "Wait for it to end, or stop it, and run again: nothing that it was answered is lost"
         )
         with Journal(path.with_name("2026-03-02.jsonl")) as another:

@@ -153,7 +153,15 @@ def test_every_answer_has_a_status(journal: Path) -> None:
 def test_whatever_a_target_raises_costs_one_row(journal: Path, fault: Exception) -> None:
     made = ask(ScriptedTarget(lambda number: fault if number == 1 else "fine"), journal, 3)
     assert column(made, "status") == ["ok", "error", "ok"]
-    assert column(made, "error")[1].startswith(f"target_fault: {type(fault).__name__}: ")
+    assert column(made, "error")[1].startswith(f"target_fault: {type(fault).__name__}")
+
+
+def test_no_path_of_this_machine_comes_into_a_row(journal: Path) -> None:
+    fault = FileNotFoundError(2, "No such file or directory", "/home/ann/.config/token/key.json")
+    made = ask(ScriptedTarget(lambda number: fault if number == 1 else "fine"), journal, 3)
+    error = column(made, "error")[1]
+    assert "No such file or directory" in error
+    assert "ann" not in error and "key.json" not in error
 
 
 def test_what_the_target_says_beside_the_text_is_kept_as_far_as_it_is_sound(journal: Path) -> None:
