@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import dagster as dg
+import pytest
 
+from rag_eval_assets.orchestration import lineage
 from rag_eval_assets.report.read import read_report
+from rag_eval_assets.storage import store as store_module
+from rag_eval_assets.storage.store import LocalStore, Provenance
+from rag_eval_assets.suite.load import read_suite
 
 DATE = "2026-03-01"
 
@@ -110,17 +115,22 @@ def test_the_report_of_one_run_has_one_id_however_often_its_step_is_tried(place)
 
 
 @pytest.mark.parametrize(
-    ("change", "table"),
+    ("old", "new", "table"),
     [
-        ({"retrieval": {"k": 3, "match_by": "text"}}, "retrieval_matches"),
-        ({"targets": {"pipeline": {"type": "embedded", "planted_fault": "refusals"}}}, "generated_answers"),
-        ({"scorers": [{"type": "bertscore", "model": "all-MiniLM-L6-v2", "layer": 5}]}, "bertscore"),
+        ("  k: 1\n", "  k: 3\n", "retrieval_matches"),
+        ("    top_k: 3\n", "    top_k: 2\n", "generated_answers"),
+        ("  type: bertscore\n", "  type: bertscore\n  layer: 5\n", "bertscore"),
     ],
 )
-def test_a_report_over_tables_of_other_settings_is_refused_and_the_tables_are_stale(place, change, table: str) -> None:
+def test_a_report_over_tables_of_other_settings_is_refused_and_the_tables_are_stale(
+    place, old: str, new: str, table: str
+) -> None:
     before = place.suite()
     assert place.materialize(before).success
-    after = place.suite(**change)
+    content = before.path.read_text()
+    assert content.count(old) == 1
+    before.path.write_text(content.replace(old, new))
+    after = read_suite(before.path)
     message = failure_of(place.materialize(after, ["eval_report"]))
     assert f"table '{table}' of 2026-03-01 was made with other settings than the suite has now" in message
     versions = [

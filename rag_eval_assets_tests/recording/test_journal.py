@@ -136,7 +136,7 @@ def test_a_journal_belongs_to_one_process_until_that_one_ends_however_it_ends(pa
             pass
         assert str(caught.value) == (
             "another run is asking the same target the same questions for this date (2026-03-01). "
-            "Wait for it to end, or stop it, and run again: nothing that it was answered is lost"
+            "Wait for it to end, or stop it and run again: no answer that it got is lost"
         )
         with Journal(path.with_name("2026-03-02.jsonl")) as another:
             assert len(another) == 0
