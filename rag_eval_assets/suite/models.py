@@ -132,7 +132,7 @@ DataSet = Annotated[
 
 
 class Corpus(SuiteModel):
-    """The documents that an embedded target retrieves from, and that the corpus sensor watches."""
+    """The documents that an embedded target retrieves from."""
 
     source: Literal["contexts", "sample", "file"] = Field(
         description="contexts: the distinct contexts of the data sets; sample: the packaged documents; file: `file`."
@@ -209,7 +209,7 @@ Scorer = Annotated[BertScore | SentenceCosine, Field(discriminator="type")]
 
 
 class Retrieval(SuiteModel):
-    """When a retrieved passage counts as the ground-truth context (report contract, `retrieval.rank`)."""
+    """When a retrieved passage counts as the ground-truth context."""
 
     k: int = Field(5, ge=1, le=1000, description="top_k_match is: rank at most k.")
     match_by: Literal["auto", "document_id", "text"] = Field(
