@@ -15,6 +15,9 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 # Dagster's usage reports are sent by no command that is started here.
 export DAGSTER_DISABLE_TELEMETRY := 1
 
+# Test processes at once: one more than the two cores of a small machine, since some tests wait for Dagster's daemon.
+WORKERS ?= 3
+
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help demo test lint ui clean
@@ -26,7 +29,7 @@ demo: $(VENV)/.installed-run ## evaluate the bundled suite and say where the rep
 	$(BIN)/rag-eval run
 
 test: $(VENV)/.installed-dev lint ## lint, type check, and run every test
-	$(BIN)/python -m pytest -n auto --dist loadfile
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 lint: $(VENV)/.installed-dev ## ruff and pyright alone
 	$(BIN)/ruff check
