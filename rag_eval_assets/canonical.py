@@ -36,3 +36,12 @@ def sequence_hash(items: Iterable[str]) -> str:
         digest.update(item.encode("utf-8"))
         digest.update(b"\n")
     return digest.hexdigest()
+
+
+def is_unicode(text: str) -> bool:
+    """Whether `text` can be written as UTF-8, that is, holds no lone surrogate."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from rag_eval_assets.canonical import sequence_hash, text_hash
-from rag_eval_assets.dataset.examples import context_document_id, is_blank, is_unicode, read_roles
+from rag_eval_assets.canonical import is_unicode, sequence_hash, text_hash
+from rag_eval_assets.dataset.examples import context_document_id, is_blank, read_roles
 from rag_eval_assets.dataset.packaged import sample_documents
 from rag_eval_assets.dataset.rows import open_rows, shorten
 from rag_eval_assets.dataset.sources import local_file, open_data_sets

@@ -10,7 +10,7 @@ from unicodedata import category
 
 import pyarrow as pa
 
-from rag_eval_assets.canonical import content_hash, sequence_hash, text_hash
+from rag_eval_assets.canonical import content_hash, is_unicode, sequence_hash, text_hash
 from rag_eval_assets.dataset.rows import RawRow, RowSource, shorten
 from rag_eval_assets.dataset.selection import choose, condition_columns, describe, satisfies
 from rag_eval_assets.dataset.sources import OpenDataSet, open_data_sets, pick_columns
@@ -121,15 +121,6 @@ class _Collector:
 def is_blank(text: str) -> bool:
     """Whether `text` shows nothing: all of it is white space, control or format characters (zero-width space, say)."""
     return not any(category(character) not in _INVISIBLE and not character.isspace() for character in text)
-
-
-def is_unicode(text: str) -> bool:
-    """Whether `text` can be written as UTF-8, that is, holds no lone surrogate."""
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def context_document_id(context: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rag_eval_assets.canonical import is_unicode
 from rag_eval_assets.scoring.base import Pair
 from rag_eval_assets.status import ScoreStatus
 
@@ -22,15 +23,6 @@ def classify(pair: Pair) -> ScoreStatus | None:
 def usable_references(pair: Pair) -> tuple[str, ...]:
     """The references that are scorable text, in order."""
     return tuple(text for text in pair.references if isinstance(text, str) and _reference_status(text) is None)
-
-
-def is_unicode(text: str) -> bool:
-    """Whether `text` can be encoded; a Python string with lone surrogates cannot."""
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _reference_status(text: object) -> ScoreStatus | None:

@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from rag_eval_assets.dataset.examples import is_unicode
+from rag_eval_assets.canonical import is_unicode
 from rag_eval_assets.errors import InfrastructureError, describe_error
 from rag_eval_assets.progress import Reporter, Stage, stage
 from rag_eval_assets.recording.journal import Journal
