@@ -29,7 +29,7 @@ demo: $(VENV)/.installed-run ## evaluate the bundled suite and say where the rep
 	$(BIN)/rag-eval run
 
 test: $(VENV)/.installed-dev lint ## lint, type check, and run every test
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 lint: $(VENV)/.installed-dev ## ruff and pyright alone
 	$(BIN)/ruff check

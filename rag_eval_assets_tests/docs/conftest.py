@@ -157,16 +157,23 @@ class Output:
 
 
 @dataclass(frozen=True)
-class Ran:
-    """The folder of the pages after everything was run, and what each block gave."""
+class Commands:
+    """The commands of the pages, and the variables that they run with."""
 
-    folder: Path
-    outputs: dict[Block, Output]
     environment: dict[str, str] = field(repr=False)
 
-    def command(self, folder: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        """Run one more command, in a folder of its own."""
+    def run(self, folder: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        """Run one command in `folder`."""
         return _command(list(words), folder, {**self.environment, **variables})
+
+
+@dataclass(frozen=True)
+class Ran:
+    """The folders of the pages after everything was run, and what each block gave."""
+
+    folder: Path
+    apart: Path
+    outputs: dict[Block, Output]
 
 
 @pytest.fixture(scope="session")
@@ -176,7 +183,7 @@ def docs() -> ModuleType:
 
 
 @pytest.fixture(scope="session")
-def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
+def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
     try:
         resolve("all-MiniLM-L6-v2", allow_download=False)
     except ConfigurationError as error:
@@ -186,21 +193,29 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
         import warm
     finally:
         sys.path.pop(0)
-    commands, folder, apart = (tmp_path_factory.mktemp(name) for name in ("bin", "pages", "apart"))
+    folder = tmp_path_factory.mktemp("bin")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
     environment = {
         **kept,
-        "PATH": os.pathsep.join((str(commands), str(Path(sys.executable).parent), os.environ["PATH"])),
+        "PATH": os.pathsep.join((str(folder), str(Path(sys.executable).parent), os.environ["PATH"])),
         "PYTHONPATH": str(ROOT),
         "COLUMNS": "80",
         "HF_HUB_OFFLINE": "1",
-        "HF_HOME": str(commands / "hub"),
+        "HF_HOME": str(folder / "hub"),
         "DAGSTER_DISABLE_TELEMETRY": "1",
     }
-    with warm.install(commands, environment), ThreadPoolExecutor(2) as lanes:
-        together = lanes.submit(_run_pages, (*READING_ORDER, *ADRS), folder, environment)
-        alone = lanes.submit(_run_pages, ON_ITS_OWN, apart, environment)
-        yield Ran(folder, {**together.result(), **alone.result()}, environment)
+    with warm.install(folder, environment):
+        yield Commands(environment)
+
+
+@pytest.fixture(scope="session")
+def ran(tmp_path_factory: pytest.TempPathFactory, commands: Commands) -> Ran:
+    """Everything is run once per process, so the tests that look at it stand in one file, `test_pages`."""
+    folder, apart = (tmp_path_factory.mktemp(name) for name in ("pages", "apart"))
+    with ThreadPoolExecutor(2) as lanes:
+        together = lanes.submit(_run_pages, (*READING_ORDER, *ADRS), folder, commands.environment)
+        alone = lanes.submit(_run_pages, ON_ITS_OWN, apart, commands.environment)
+        return Ran(folder, apart, {**together.result(), **alone.result()})
 
 
 def _run_pages(names: tuple[str, ...], folder: Path, environment: dict[str, str]) -> dict[Block, Output]:

@@ -58,6 +58,18 @@ def test_json_is_valid(data) -> None:
     assert json.loads(data.content)
 
 
+def test_the_history_holds_what_every_entry_point_wrote(ran) -> None:
+    """The command line evaluated today, `dagster` and `dg` 2026-01-02; the sample left nothing."""
+    history = ran.folder / ".rag-eval" / "tables"
+    dates = {
+        path.parent.name: len(list(path.parent.iterdir())) for path in history.glob("embedded/*/score_history/*/*")
+    }
+    assert dates.pop("run_date=2026-01-02") == 2
+    assert list(dates.values()) == [1]
+    assert list(history.glob("my/*/score_history/*/*"))
+    assert not list(history.glob("*~sample/*/score_history"))
+
+
 def test_yaml_is_a_suite_or_a_part_of_one_or_the_configuration_of_a_run(settings, ran, tmp_path: Path) -> None:
     content = yaml.safe_load(settings.content)
     if set(content) <= set(Suite.model_fields):

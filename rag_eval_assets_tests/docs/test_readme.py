@@ -12,18 +12,6 @@ ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def test_the_history_holds_what_every_entry_point_wrote(ran) -> None:
-    """The command line evaluated today, `dagster` and `dg` 2026-01-02; the sample left nothing."""
-    history = ran.folder / ".rag-eval" / "tables"
-    dates = {
-        path.parent.name: len(list(path.parent.iterdir())) for path in history.glob("embedded/*/score_history/*/*")
-    }
-    assert dates.pop("run_date=2026-01-02") == 2
-    assert list(dates.values()) == [1]
-    assert list(history.glob("my/*/score_history/*/*"))
-    assert not list(history.glob("*~sample/*/score_history"))
-
-
 def test_the_layout_names_every_package(docs) -> None:
     (layout,) = [block.content for block in docs.PAGES[0].blocks if block.content.startswith("rag_eval_assets/")]
     named = set(re.findall(r"(?m)^  (\w+)/ ", layout))

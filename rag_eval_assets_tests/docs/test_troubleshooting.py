@@ -27,7 +27,7 @@ class Place:
     """A folder with a small suite in it, `mill.yaml`, and the command line."""
 
     folder: Path
-    ran: Any
+    commands: Any
 
     def write(self, name: str, content: str | bytes) -> None:
         (self.folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
@@ -47,7 +47,7 @@ class Place:
 
     def rag_eval(self, *words: str, code: int = 2, **variables: str) -> str:
         """The message of a command that ends with `code`."""
-        done = self.ran.command(self.folder, "rag-eval", *words, **variables)
+        done = self.commands.run(self.folder, "rag-eval", *words, **variables)
         assert done.returncode == code, done.stderr
         return (LINE.findall(done.stdout + done.stderr) or [""])[0].replace(f"{self.folder}/", "")
 
@@ -61,7 +61,7 @@ class Place:
             "RAG_EVAL_SUITES": str(self.folder / "mill.yaml"),
         }
         (home / "dagster").mkdir(parents=True, exist_ok=True)
-        done = self.ran.command(self.folder, "dagster", *command, ",".join(assets), **variables)
+        done = self.commands.run(self.folder, "dagster", *command, ",".join(assets), **variables)
         assert done.returncode == code, done.stderr
         return next((first or second for first, second in IN_DAGSTER.findall(done.stderr)), "")
 
@@ -153,8 +153,8 @@ def test_every_message_of_the_page_has_a_cause_here() -> None:
 
 
 @pytest.mark.parametrize("heading", CAUSES)
-def test_the_message_is_what_is_printed(heading: str, ran, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    printed = CAUSES[heading](Place(tmp_path, ran))
+def test_the_message_is_what_is_printed(heading: str, commands, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    printed = CAUSES[heading](Place(tmp_path, commands))
     assert printed != ""
     if request.config.getoption("--paste", default=False) and printed != messages()[heading]:
         text = PAGE.read_text(encoding="utf-8")

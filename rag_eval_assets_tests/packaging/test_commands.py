@@ -58,7 +58,7 @@ def planned(folder: Path, target: str) -> str:
     ("target", "commands"),
     [
         ("demo", ["rag-eval run"]),
-        ("test", [*LINT, "python -m pytest -n 3 --dist loadfile"]),
+        ("test", [*LINT, "python -m pytest -n 3 --dist loadfile --no-loadscope-reorder"]),
         ("lint", LINT),
         ("ui", ["rag-eval ui"]),
     ],

@@ -1,0 +1,31 @@
+"""The order of the tests: files that take long come first, so that no process is left alone with one at the end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent
+
+FIRST = (
+    "docs/test_pages.py",
+    "e2e/test_backfill.py",
+    "evaluation/test_planted_faults.py",
+    "evaluation/test_hundred_real_rows.py",
+    "cli",
+    "e2e",
+    "docs/test_troubleshooting.py",
+    "orchestration",
+    "targets",
+)
+"""Files and folders by the time that they take, the longest first; all others follow."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: _place(item.path))  # stable: within a file the order stays
+
+
+def _place(path: Path) -> int:
+    name = path.relative_to(ROOT).as_posix()
+    return next((place for place, first in enumerate(FIRST) if name.startswith(first)), len(FIRST))
