@@ -72,7 +72,7 @@ def _retrieval(summary: RetrievalSummary) -> Text:
     interval = summary.top_k_match_rate_ci95
     rate = _number(summary.top_k_match_rate) + (f" {_interval(interval)}" if interval is not None else "")
     return Text(
-        f"retrieval: top-{summary.k} match {rate}, {summary.n_matched} of {summary.n_judged} judged\n"
+        f"retrieval: top-{summary.k} match {rate}, {summary.n_matched} of the {summary.n_judged} judged\n"
         f"           MRR {_number(summary.mrr)}, nDCG@{summary.k} {_number(summary.ndcg_k)}"
     )
 
