@@ -75,7 +75,7 @@ def _contexts(rows: pa.Table, examples: list[Example]) -> dict[str, str]:
     """Example id to the beginning of the expected context, of the examples that are shown and have one."""
     shown = {example.id for example in examples}
     places = [(place, name) for place, name in enumerate(rows["example_id"].to_pylist()) if name in shown]
-    texts = rows["context"].take([place for place, _ in places]).to_pylist()
+    texts = rows["context"].take(pa.array([place for place, _ in places], pa.int64())).to_pylist()
     return {name: _cut(text) for (_, name), text in zip(places, texts, strict=True) if text is not None}
 
 

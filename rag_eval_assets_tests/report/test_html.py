@@ -122,9 +122,9 @@ def test_examples_without_a_score_come_first_and_then_the_lowest(report, page: P
     assert max(places[name] for name in places if name not in scored) < min(places[name] for name in scored)
 
 
-def test_a_report_that_lists_no_examples_says_where_they_are(make_inputs) -> None:
+def test_a_report_that_lists_no_examples_says_where_they_are(make_inputs, rows) -> None:
     short = build_report(dataclasses.replace(make_inputs(), max_examples=0))
-    page = Page(report_html(short))
+    page = Page(report_html(short, rows))
     assert "all stand in the Parquet" in page.text
     assert "details" not in page.tags
 
