@@ -7,15 +7,16 @@ from typing import Annotated
 import typer
 
 from rag_eval_assets import __version__
-from rag_eval_assets.cli import report, run, ui, validate
+from rag_eval_assets.cli import init, report, run, ui, validate
 
 app = typer.Typer(
     help="Measure the quality of a RAG system over time. Exit codes: 0 done, 1 quality, 2 configuration, "
-    "3 infrastructure, 4 recording missing.",
+    "3 infrastructure, 4 recording missing, 130 stopped with Ctrl-C.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
 )
+app.command()(init.init)
 app.command()(run.run)
 app.command()(validate.validate)
 app.command()(validate.schema)

@@ -15,6 +15,8 @@ from rag_eval_assets.errors import ConfigurationError, EvalError, Infrastructure
 from rag_eval_assets.report.schema import Report
 from rag_eval_assets.report.write import WrittenReport
 from rag_eval_assets.suite.load import DEFAULT_SUITE, LoadedSuite, load_suite
+from rag_eval_assets.terminal import sanitize
+from rag_eval_assets.wording import counted
 
 STOPPED = 130
 """Exit code after Ctrl-C: what shells give a command that SIGINT ended."""
@@ -82,7 +84,16 @@ def _evaluate(
         from rag_eval_assets.orchestration.execute import execute  # Dagster takes seconds to import
 
         try:
-            done = execute(suite, date, reporter=reporter, targets=wanted, limit=limit, resume=resume, verbose=verbose)
+            done = execute(
+                suite,
+                date,
+                reporter=reporter,
+                targets=wanted,
+                limit=limit,
+                resume=resume,
+                verbose=verbose,
+                tell=None if quiet else _tell,
+            )
         except EvalError:
             raise
         except OSError as error:  # the home cannot be made, the disk is full
@@ -97,6 +108,9 @@ def _evaluate(
     if table and not quiet:
         for written in done.reports:
             _show(written)
+    taken_over = sum(written.report.run.calls.journal for written in done.reports)
+    if taken_over and not quiet:
+        _tell(f"{counted(taken_over, 'answer')} of a run that was stopped taken over, and not asked for again")
     for failure in {str(failure): failure for failure in done.failures}.values():  # two stages may fail alike
         print_error(failure)
     result = result_json(done.reports)
@@ -104,6 +118,10 @@ def _evaluate(
         first = done.failures[0]
         return first.exit_code, _with_error(result, first)
     return 0, result
+
+
+def _tell(line: str) -> None:
+    stderr().print(sanitize(line), markup=False, soft_wrap=True)
 
 
 def _with_error(result: dict[str, Any], error: EvalError) -> dict[str, Any]:

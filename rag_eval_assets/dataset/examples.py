@@ -11,7 +11,7 @@ from unicodedata import category
 import pyarrow as pa
 
 from rag_eval_assets.canonical import content_hash, is_unicode, sequence_hash, text_hash
-from rag_eval_assets.dataset.rows import RawRow, RowSource, shorten
+from rag_eval_assets.dataset.rows import BATCH_ROWS, RawRow, RowSource, shorten
 from rag_eval_assets.dataset.selection import choose, condition_columns, describe, satisfies
 from rag_eval_assets.dataset.sources import OpenDataSet, open_data_sets, pick_columns
 from rag_eval_assets.errors import ConfigurationError
@@ -75,10 +75,14 @@ class ExampleSet:
 
 @dataclass
 class _Collector:
-    """Examples under construction, with the places of their ids so that a duplicate names both."""
+    """Examples under construction, with the places of their ids so that a duplicate names both.
+
+    Rows become Arrow batch by batch: as Python objects, long texts would take several times their size.
+    """
 
     contexts_are_corpus: bool
     rows: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    batches: list[pa.RecordBatch] = field(default_factory=list[pa.RecordBatch])
     excluded: list[Excluded] = field(default_factory=list[Excluded])
     places: dict[str, str] = field(default_factory=dict[str, str])
 
@@ -116,6 +120,18 @@ class _Collector:
                 "row_sha256": content_hash([question, reference, context]),
             }
         )
+        if len(self.rows) == BATCH_ROWS:
+            self._close_batch()
+
+    def take(self) -> pa.Table:
+        """The examples since the last time."""
+        self._close_batch()
+        batches, self.batches = self.batches, []
+        return pa.Table.from_batches(batches, schema=EVAL_EXAMPLES.schema)
+
+    def _close_batch(self) -> None:
+        self.batches.append(pa.RecordBatch.from_pylist(self.rows, schema=EVAL_EXAMPLES.schema))
+        self.rows.clear()
 
 
 def is_blank(text: str) -> bool:
@@ -143,27 +159,28 @@ def load_examples(suite: LoadedSuite, limit: int | None = None) -> ExampleSet:
     collector = _Collector(contexts_are_corpus=corpus is not None and corpus.source == "contexts")
     opened = open_data_sets(suite)
     prefixes = _prefixes([source for data_set in opened for source in data_set.sources])
+    chosen: list[pa.Table] = []
     for data_set in opened:
-        collected = len(collector.rows)
         for source, row, values in read_roles(data_set, required=("question",), where=data_set.where):
             if satisfies(row.values, data_set.where):
                 collector.add(source.name, prefixes[id(source)], row, values)
-        collector.rows[collected:] = choose(collector.rows[collected:], data_set.random_sample, data_set.limit)
-    rows = collector.rows
-    if not rows:
+        chosen.append(choose(collector.take(), data_set.random_sample, data_set.limit))
+    examples = pa.concat_tables(chosen)
+    if not examples.num_rows:
         raise ConfigurationError(
             f"suite {suite.name!r}: its data sets hold no example ({len(collector.excluded)} rows have no question)",
             fix="Check the column mapping and, if there is one, 'where' under 'datasets'",
         )
-    kept = rows[:limit]
+    kept = examples[:limit]
+    hashes: list[Any] = kept["row_sha256"].to_pylist()
     return ExampleSet(
-        table=pa.Table.from_pylist(kept, schema=EVAL_EXAMPLES.schema),
+        table=kept,
         excluded=collector.excluded,
-        fingerprint=sequence_hash(row["row_sha256"] for row in kept),
+        fingerprint=sequence_hash(hashes),
         name=" + ".join(dict.fromkeys(d.name for d in opened)),
         split=" + ".join(dict.fromkeys(d.split for d in opened if d.split)) or None,
         revision=" + ".join(dict.fromkeys(d.revision for d in opened if d.revision)) or None,
-        total=len(rows),
+        total=examples.num_rows,
         selection="; ".join(filter(None, (describe(d.where, d.random_sample, d.limit) for d in opened))) or None,
     )
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from rag_eval_assets.errors import ConfigurationError, UnavailableError
 from rag_eval_assets.suite.models import HuggingFaceDataSet
+from rag_eval_assets.weights.hub import HUB_WAYS, numbered
 from rag_eval_assets.weights.resolve import file_sha256
 
 
@@ -98,10 +99,7 @@ def _why(error: Exception, lock: Path | None) -> tuple[str, str]:
         reason = "HF_HUB_OFFLINE is set, and the cache lacks it or a part of it"
     else:
         reason = (str(chain[-1]).strip().splitlines() or [""])[0] or type(chain[-1]).__name__
-    return reason, (
-        "Connect once so that it is cached (with HF_HUB_OFFLINE unset), or set HF_HOME to a folder that holds it, "
-        "or download the split's parquet and name it with 'file:'"
-    )
+    return reason, numbered(["download the split's parquet elsewhere and name it with 'file:'", *HUB_WAYS])
 
 
 def _locked_revision(config: HuggingFaceDataSet, lock: Path) -> str | None:

@@ -22,7 +22,7 @@ from rag_eval_assets.errors import ConfigurationError
 from rag_eval_assets.storage.parquet import column_types, is_text, iter_rows
 
 BATCH_ROWS = 1_000
-"""Rows that are in memory at a time while a parquet file is read."""
+"""Rows that are in memory as Python objects at a time while a file is read."""
 
 _CSV_QUOTES = "A cell with commas, quotes or line ends stands in quotes, and a quote inside it is written twice"
 _SAVE_AS_UTF8 = "Save it as UTF-8; it may be in Windows-1252 or Latin-1"

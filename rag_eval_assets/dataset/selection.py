@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
+
+import pyarrow as pa
 
 from rag_eval_assets.canonical import content_hash
 from rag_eval_assets.dataset.rows import RowSource
@@ -44,15 +45,15 @@ def describe(where: Where, sample: RandomSample | None, limit: int | None) -> st
     return ", of these ".join(parts) or None
 
 
-def choose(rows: Sequence[dict[str, Any]], sample: RandomSample | None, limit: int | None) -> list[dict[str, Any]]:
-    """The sample of `rows`, in their order, and of it the first `limit`.
+def choose(examples: pa.Table, sample: RandomSample | None, limit: int | None) -> pa.Table:
+    """The sample of `examples`, in their order, and of it the first `limit`.
 
     A row's lot depends on the seed, its id and its content alone: rows that are added elsewhere do not change which of
     the old ones are drawn before which.
     """
-    chosen = list(rows)
-    if sample is not None and sample.size < len(chosen):
-        lots = [content_hash([sample.seed, row["example_id"], row["row_sha256"]]) for row in chosen]
-        drawn = set(sorted(range(len(chosen)), key=lots.__getitem__)[: sample.size])
-        chosen = [row for place, row in enumerate(chosen) if place in drawn]
-    return chosen[:limit]
+    if sample is not None and sample.size < examples.num_rows:
+        names = zip(examples["example_id"].to_pylist(), examples["row_sha256"].to_pylist(), strict=True)
+        lots = [content_hash([sample.seed, *name]) for name in names]
+        drawn = sorted(sorted(range(len(lots)), key=lots.__getitem__)[: sample.size])
+        examples = examples.take(drawn)
+    return examples[:limit]

@@ -45,8 +45,8 @@ def open_data_sets(suite: LoadedSuite) -> list[OpenDataSet]:
     opened: list[OpenDataSet] = []
     for config in suite.suite.datasets:
         if isinstance(config, FileDataSet):
-            source = open_rows(local_file(suite, config.file), config.format)
-            name, revision, sources = Path(config.file).stem, None, (source,)
+            sources = tuple(open_rows(local_file(suite, file), config.format) for file in config.files)
+            name, revision = " + ".join(dict.fromkeys(Path(file).stem for file in config.files)), None
         elif isinstance(config, HuggingFaceDataSet):
             revision, files = hub_files(config, lock=suite.path.with_name(f"{suite.path.stem}.lock.json"))
             name, sources = config.huggingface, tuple(open_rows(file) for file in files)

@@ -11,6 +11,7 @@ from rag_eval_assets.errors import ConfigurationError
 from rag_eval_assets.suite.load import LoadedSuite
 from rag_eval_assets.targets.registry import target_models
 from rag_eval_assets.weights.resolve import resolve
+from rag_eval_assets.wording import counted
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ def needs(suite: LoadedSuite, *, allow_download: bool = True) -> list[Need]:
     """
     found = [
         _look("examples", lambda: _examples(suite)),
-        _look("corpus", lambda: f"{len(load_corpus(suite).documents)} documents"),
+        _look("corpus", lambda: counted(len(load_corpus(suite).documents), "document")),
     ]
     return [*found, *model_needs(suite, allow_download=allow_download)]
 
@@ -62,8 +63,8 @@ def _look(name: str, look: Callable[[], str]) -> Need:
 
 def _examples(suite: LoadedSuite) -> str:
     examples = load_examples(suite)
-    excluded = f", {len(examples.excluded)} rows excluded" if examples.excluded else ""
-    return f"{examples.total} examples of {examples.name}{excluded}"
+    excluded = f", {counted(len(examples.excluded), 'row')} excluded" if examples.excluded else ""
+    return f"{counted(examples.total, 'example')} of {examples.name}{excluded}"
 
 
 def _model_ids(suite: LoadedSuite) -> list[str]:

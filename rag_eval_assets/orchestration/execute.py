@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -22,6 +22,7 @@ from rag_eval_assets.progress import Reporter
 from rag_eval_assets.report.write import WrittenReport
 from rag_eval_assets.storage.store import LocalStore
 from rag_eval_assets.suite.load import LoadedSuite
+from rag_eval_assets.wording import counted
 
 _TRACE = "Run again with --verbose for the whole trace"
 _TOLD_ELSEWHERE = {"Failure", "DagsterAssetCheckFailedError"}
@@ -46,6 +47,7 @@ def execute(
     limit: int | None = None,
     resume: bool = False,
     verbose: bool = False,
+    tell: Callable[[str], None] | None = None,
 ) -> Executed:
     """Materialize the lineage of `suite` for `run_date`.
 
@@ -60,6 +62,7 @@ def execute(
         limit: only the first so many examples.
         resume: keep the tables that the last, unfinished run of the date made and found good.
         verbose: show Dagster's own log on stderr.
+        tell: is told in a line, before it starts, how much a resumed run keeps.
 
     Raises:
         ConfigurationError: there is no unfinished run to resume.
@@ -81,6 +84,8 @@ def execute(
         kept = made_by(instance, unfinished)
         home = Home.from_environment()
         require_same_data(Evaluation(suite, run_date, home, LocalStore(home.tables)), kept)
+        if resume and tell is not None:
+            tell(_what_is_kept(wanted, kept))
         result = job.execute_in_process(
             instance=instance,
             partition_key=run_date,
@@ -100,6 +105,11 @@ def execute(
     if not result.success and not opened.failures:
         opened.failures.append(InfrastructureError("the run failed without saying why", fix=_TRACE))
     return Executed(result.run_id, opened.reports, opened.failures)
+
+
+def _what_is_kept(wanted: Sequence[dg.AssetKey], kept: Collection[dg.AssetKey]) -> str:
+    names = ["/".join(key.path[1:]) for key in wanted if key in kept]
+    return f"resuming: {len(names)} of {counted(len(wanted), 'asset')} kept ({', '.join(names) or 'none was good'})"
 
 
 @contextmanager

@@ -10,6 +10,9 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
+from rag_eval_assets.report import words
 from rag_eval_assets.report.schema import MetricSummary, Report
 from rag_eval_assets.report.schema_example import Example
 from rag_eval_assets.report.show import lowest_examples
@@ -27,14 +30,25 @@ BINS = 20
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
-def report_html(report: Report) -> str:
-    """The page. Equal reports give equal pages."""
+CONTEXT_CHARACTERS = 2_000
+"""Of each expected context on the page; the whole of it stands in the Parquet."""
+
+
+def report_html(report: Report, rows: pa.Table | None = None) -> str:
+    """The page. Equal reports over equal rows give equal pages.
+
+    Args:
+        report: the report.
+        rows: the per-example table, from which the expected contexts come; the JSON has none.
+    """
     examples = _shown(report)
     return _template().render(
         report=report,
         metrics=report.answer_similarity_summary.metrics(),
         histograms={name: histogram(values) for name, values in main_values(report).items()},
         examples=examples,
+        contexts={} if rows is None else _contexts(rows, examples),
+        words=words,
         omitted=report.counts.attempted - len(examples),
     )
 
@@ -55,6 +69,18 @@ def _shown(report: Report) -> list[Example]:
     with_score = {example.id for example in scored}
     unscored = [example for example in report.examples if example.id not in with_score]
     return [*unscored, *scored][:SHOWN]
+
+
+def _contexts(rows: pa.Table, examples: list[Example]) -> dict[str, str]:
+    """Example id to the beginning of the expected context, of the examples that are shown and have one."""
+    shown = {example.id for example in examples}
+    places = [(place, name) for place, name in enumerate(rows["example_id"].to_pylist()) if name in shown]
+    texts = rows["context"].take(pa.array([place for place, _ in places], pa.int64())).to_pylist()
+    return {name: _cut(text) for (_, name), text in zip(places, texts, strict=True) if text is not None}
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= CONTEXT_CHARACTERS else f"{text[:CONTEXT_CHARACTERS]}…"
 
 
 def main_values(report: Report) -> dict[str, list[float]]:

@@ -12,6 +12,7 @@ from rich.text import Text
 from rag_eval_assets.report.schema import MetricSummary, Report, RetrievalSummary
 from rag_eval_assets.report.schema_example import Example
 from rag_eval_assets.terminal import sanitize
+from rag_eval_assets.wording import counted
 
 LOWEST = 5
 """Examples shown."""
@@ -62,16 +63,16 @@ def _counts(report: Report) -> Text:
     counts, excluded = report.counts, report.dataset.excluded.count
     line = (
         f"{counts.attempted} asked: {counts.answered} answered, {counts.empty} empty, "
-        f"{counts.invalid_text} invalid text, {counts.errored} errors"
+        f"{counts.invalid_text} invalid text, {counted(counts.errored, 'error')}"
     )
-    return Text(f"{line}; {excluded} rows excluded" if excluded else line)
+    return Text(f"{line}; {counted(excluded, 'row')} excluded" if excluded else line)
 
 
 def _retrieval(summary: RetrievalSummary) -> Text:
     interval = summary.top_k_match_rate_ci95
     rate = _number(summary.top_k_match_rate) + (f" {_interval(interval)}" if interval is not None else "")
     return Text(
-        f"retrieval: top-{summary.k} match {rate}, {summary.n_matched} of {summary.n_judged} judged\n"
+        f"retrieval: top-{summary.k} match {rate}, {summary.n_matched} of the {summary.n_judged} judged\n"
         f"           MRR {_number(summary.mrr)}, nDCG@{summary.k} {_number(summary.ndcg_k)}"
     )
 

@@ -108,7 +108,7 @@ def write_report(root: Path, report: Report, rows: pa.Table) -> WrittenReport:
         if json_path.exists():
             final, content = _same_content(final, json_path)
         if not html_path.exists():
-            page = report_html(final).encode("utf-8")
+            page = report_html(final, rows).encode("utf-8")
             _place(html_path, lambda temporary: _write_bytes(temporary, page))
         sha256 = _place(json_path, lambda temporary: _write_bytes(temporary, content))
     except OSError as error:

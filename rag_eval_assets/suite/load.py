@@ -24,6 +24,9 @@ from rag_eval_assets.suite.names import distinct_slugs, slug
 DEFAULT_SUITE = "embedded"
 """The packaged suite that needs no network and no keys."""
 
+DATA_ENDINGS = frozenset({".csv", ".jsonl", ".ndjson", ".parquet", ".pq"})
+"""What a newcomer may give in place of a suite: the file with the questions."""
+
 
 @dataclass(frozen=True)
 class LoadedSuite:
@@ -85,12 +88,17 @@ def load_suite(name_or_path: str) -> LoadedSuite:
         RuntimeError,
     ) as error:  # no such user behind `~`, a folder that may not be entered, a name too long
         raise ConfigurationError(f"suite {name_or_path!r} cannot be read ({_first_line(error)})") from error
+    if found and path.suffix.lower() in DATA_ENDINGS:
+        raise ConfigurationError(
+            f"{name_or_path!r} is a data file and no suite", fix=f"Make one over it: rag-eval init {name_or_path}"
+        )
     if found:
         return read_suite(path)
-    near = difflib.get_close_matches(name_or_path, bundled, n=1)
+    beside = [str(path.with_name(path.name + ending)) for ending in (".yaml", ".yml")]
+    meant = [file for file in beside if Path(file).is_file()] or difflib.get_close_matches(name_or_path, bundled, n=1)
     raise ConfigurationError(
         f"suite {name_or_path!r} is neither a file nor a packaged suite",
-        fix=f"Did you mean {near[0]!r}?" if near else f"Packaged suites: {', '.join(bundled)}",
+        fix=f"Did you mean {meant[0]!r}?" if meant else f"Packaged suites: {', '.join(bundled)}",
     )
 
 
@@ -134,7 +142,20 @@ def read_suite(path: Path) -> LoadedSuite:
     Raises:
         ConfigurationError: unreadable, not YAML, or not a valid suite; all faults are listed.
     """
-    data = _read_yaml(path)
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{path}: cannot be read ({_first_line(error)})") from error
+    return parse_suite(text, path)
+
+
+def parse_suite(text: str, path: Path) -> LoadedSuite:
+    """Check the content of a suite file that is to lie at `path`; nothing is read from there.
+
+    Raises:
+        ConfigurationError: not YAML, or not a valid suite; all faults are listed.
+    """
+    data = _parse_yaml(text, path)
     try:
         suite = Suite.model_validate(data)
     except ValidationError as error:
@@ -163,11 +184,7 @@ class _UniqueKeyLoader(yaml.SafeLoader):
         return node
 
 
-def _read_yaml(path: Path) -> dict[str, Any]:
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{path}: cannot be read ({_first_line(error)})") from error
+def _parse_yaml(text: str, path: Path) -> dict[str, Any]:
     try:
         data: Any = yaml.load(text, Loader=_UniqueKeyLoader)
     except yaml.MarkedYAMLError as error:
@@ -221,13 +238,16 @@ def _one_of(what: str, given: str, expected: str) -> str:
 _UNION_TAG_AT = {"datasets": 2, "scorers": 2}
 """Where pydantic's location holds the tag of a union instead of a key, by top-level key."""
 
+_NOT_IN_THE_FILE = frozenset({"[key]", "str", "list[str]"})
+"""Pydantic's words for the key itself, and for the sides of `str | list[str]`; no suite has keys of these names."""
+
 
 def _path(loc: tuple[int | str, ...], data: Any) -> str:
     """The place of a fault as a dotted path of the file; union tags, which are not in the file, are left out."""
     parts: list[str] = []
     node: Any = data
     for position, part in enumerate(loc):
-        if position == _UNION_TAG_AT.get(str(loc[0])) or part == "[key]":  # pydantic's word for: the key itself
+        if position == _UNION_TAG_AT.get(str(loc[0])) or part in _NOT_IN_THE_FILE:
             continue
         try:
             node = node[part]

@@ -83,8 +83,16 @@ class _DataSet(SuiteModel):
 class FileDataSet(_DataSet):
     """Rows of a local file."""
 
-    file: str = Field(min_length=1, description="Path of a parquet, jsonl or csv file, relative to the suite file.")
+    file: str | list[str] = Field(
+        min_length=1,
+        description="Path of a parquet, jsonl or csv file, relative to the suite file; or several, read in this order.",
+    )
     format: Literal["parquet", "jsonl", "csv"] | None = Field(None, description="By default told by the file's ending.")
+
+    @property
+    def files(self) -> list[str]:
+        """The file or files as a list."""
+        return self.file if isinstance(self.file, list) else [self.file]
 
 
 class HuggingFaceDataSet(_DataSet):

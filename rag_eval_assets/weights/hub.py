@@ -1,13 +1,32 @@
-"""The two questions that are put to the Hugging Face hub's client: what is cached, and please download."""
+"""What is asked of the Hugging Face hub's client: what is cached, may it be asked, and please download."""
 
 # The client's overloads carry an unparametrised dict.
 # pyright: reportUnknownVariableType=false
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from rag_eval_assets.weights.registry import TOKENIZER_FILES, WEIGHTS_FILE, ModelPin
+
+HUB_WAYS = (
+    "copy a cache of the hub that holds it to this machine and name its folder with HF_HOME",
+    "let it download (network access, HF_HUB_OFFLINE unset; `rag-eval validate --download`)",
+)
+"""What gets a model or a data set from the hub, for messages."""
+
+
+def is_offline() -> bool:
+    """Whether `HF_HUB_OFFLINE` forbids the client to ask the hub."""
+    from huggingface_hub import constants
+
+    return bool(constants.HF_HUB_OFFLINE)
+
+
+def numbered(ways: Sequence[str]) -> str:
+    """Ways to get something, as one sentence."""
+    return "Ways to get it: " + "; ".join(f"({number}) {way}" for number, way in enumerate(ways, 1))
 
 
 def cached_snapshots(model: ModelPin) -> list[Path]:

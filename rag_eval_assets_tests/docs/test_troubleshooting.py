@@ -75,6 +75,11 @@ def rows(place: Place, content: str | bytes) -> str:
     return place.rag_eval("run", place.suite(corpus={"source": "sample"}))
 
 
+def untold(place: Place) -> str:
+    place.write("mill.csv", "ask,answer,context\nWho?,She.,She did.\n")
+    return place.rag_eval("init", "mill.csv")
+
+
 def hub(place: Place) -> str:
     return place.rag_eval("run", place.suite(datasets=[{"huggingface": "somebody/questions"}]))
 
@@ -121,6 +126,8 @@ BERT = [{"type": "bertscore"}]
 CAUSES: dict[str, Callable[[Place], str]] = {
     "A key is unknown": lambda p: p.rag_eval("run", p.suite(scorrers=[])),
     "The suite is not found": lambda p: p.rag_eval("run", "embeded"),
+    "A data file stands in the place of a suite": lambda p: (p.suite(), p.rag_eval("run", "mill.csv"))[1],
+    "A column cannot be told by its name": untold,
     "The run date does not exist": lambda p: p.rag_eval("run", p.suite(), "--run-date", "2025-12-31"),
     "A column is not found": lambda p: rows(p, "prompt,answer,context\nWho?,She.,She did.\n"),
     "Two columns could be meant": lambda p: rows(p, "question,answer,expected\nWho?,She.,She.\n"),

@@ -25,8 +25,8 @@ def test_every_need_is_looked_at_although_the_first_is_missing(tmp_path: Path, m
 def test_what_is_there_is_described(tmp_path: Path, make) -> None:
     (tmp_path / "rows.jsonl").write_text(ROWS, encoding="utf-8")
     examples, corpus, *_ = needs(make.suite(tmp_path), allow_download=False)
-    assert examples.found == "1 examples of rows, 1 rows excluded"
-    assert corpus.found == "1 documents"
+    assert examples.found == "1 example of rows, 1 row excluded"
+    assert corpus.found == "1 document"
     require([examples, corpus])
 
 

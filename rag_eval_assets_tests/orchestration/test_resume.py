@@ -44,6 +44,14 @@ def test_a_resumed_run_asks_nothing_that_was_answered(place, failed) -> None:
     assert len(place.calls) == 4, "no question was asked again"
 
 
+def test_a_resumed_run_tells_what_it_keeps(place, failed) -> None:
+    suite, _ = failed
+    told: list[str] = []
+    place.execute(suite, resume=True, tell=told.append)
+    kept = "corpus, eval_examples, pipeline/generated_answers, pipeline/retrieval_matches"
+    assert told == [f"resuming: 4 of 8 assets kept ({kept})"]
+
+
 def test_a_run_without_resume_asks_anew(place, failed) -> None:
     suite, _ = failed
     place.execute(suite)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import re
+from enum import StrEnum
 from html.parser import HTMLParser
 
+import pyarrow as pa
 import pytest
 
 from rag_eval_assets.report.build import build_report
-from rag_eval_assets.report.html import BINS, histogram, report_html
+from rag_eval_assets.report.html import BINS, CONTEXT_CHARACTERS, histogram, main_values, report_html
+from rag_eval_assets.report.words import EXAMPLE, RETRIEVAL, SCORE
 from rag_eval_assets.report.write import write_report
+from rag_eval_assets.status import AnswerStatus, MatchStatus, ScoreStatus
 
 
 class Page(HTMLParser):
@@ -21,6 +26,7 @@ class Page(HTMLParser):
         self.open: list[str] = []
         self.references: list[str] = []
         self.text = ""
+        self.labels: list[str] = []
         self.feed(page)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -35,11 +41,13 @@ class Page(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         self.text += data
+        if self.open and self.open[-1] == "text" and data.isdigit():
+            self.labels.append(data)
 
 
 @pytest.fixture
-def page(report) -> Page:
-    return Page(report_html(report))
+def page(report, rows) -> Page:
+    return Page(report_html(report, rows))
 
 
 def test_question_reference_and_answer_of_every_example_stand_on_it(report, page: Page) -> None:
@@ -48,6 +56,45 @@ def test_question_reference_and_answer_of_every_example_stand_on_it(report, page
         assert (example.reference_answer or "") in page.text
         assert (example.generated_answer or "") in page.text
     assert page.tags.count("details") == len(report.examples)
+
+
+def test_the_expected_context_stands_beside_the_passages(rows, page: Page) -> None:
+    contexts = [context for context in rows["context"].to_pylist() if context is not None]
+    assert contexts and all(context in page.text for context in contexts)
+    assert page.text.count("Expected context") == len(contexts)
+
+
+def test_of_a_long_context_the_beginning_is_shown(report, rows) -> None:
+    long = rows.set_column(rows.schema.get_field_index("context"), "context", pa.array(["w" * 5_000] * len(rows)))
+    text = Page(report_html(report, long)).text
+    assert text.count("w" * CONTEXT_CHARACTERS + "…") == len(rows)
+    assert "w" * (CONTEXT_CHARACTERS + 1) not in text
+
+
+def test_what_became_of_an_example_is_said_in_plain_words(page: Page) -> None:
+    for words in (
+        "found at rank 1",
+        "found at rank 3, below the top 2",
+        "not judged: the expected context is not known",
+        "bertscore: not scored: there is no reference answer",
+        "the answer is blank",
+        "the call failed",
+        "only the beginning was read by bertscore",
+    ):
+        assert words in page.text
+    assert not re.search(r"\b(no_context|no_reference|no_passages|target_error|empty_answer)\b", page.text)
+
+
+@pytest.mark.parametrize(
+    ("words", "statuses"),
+    [(EXAMPLE, AnswerStatus), (RETRIEVAL, MatchStatus), (SCORE, ScoreStatus)],
+)
+def test_every_status_has_words(words: dict[str, str], statuses: type[StrEnum]) -> None:
+    assert set(statuses) - set(words) <= {MatchStatus.JUDGED, ScoreStatus.SCORED}
+
+
+def test_the_histogram_says_how_many_examples_a_bar_stands_for(report, page: Page) -> None:
+    assert sum(int(label) for label in page.labels) == sum(map(len, main_values(report).values()))
 
 
 def test_it_is_whole_has_no_script_and_asks_nobody(page: Page) -> None:
@@ -75,9 +122,9 @@ def test_examples_without_a_score_come_first_and_then_the_lowest(report, page: P
     assert max(places[name] for name in places if name not in scored) < min(places[name] for name in scored)
 
 
-def test_a_report_that_lists_no_examples_says_where_they_are(make_inputs) -> None:
+def test_a_report_that_lists_no_examples_says_where_they_are(make_inputs, rows) -> None:
     short = build_report(dataclasses.replace(make_inputs(), max_examples=0))
-    page = Page(report_html(short))
+    page = Page(report_html(short, rows))
     assert "all stand in the Parquet" in page.text
     assert "details" not in page.tags
 
@@ -96,4 +143,4 @@ def test_every_value_falls_into_one_bar(values: list[float], first: float) -> No
 def test_it_lies_beside_the_report(tmp_path, report, make_inputs) -> None:
     written = write_report(tmp_path, report, make_inputs().rows)
     assert written.html_path == written.json_path.with_suffix(".html")
-    assert written.html_path.read_text(encoding="utf-8") == report_html(written.report)
+    assert written.html_path.read_text(encoding="utf-8") == report_html(written.report, make_inputs().rows)

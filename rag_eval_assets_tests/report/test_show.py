@@ -25,8 +25,8 @@ def shown():
 def test_the_numbers_stand_with_what_they_rest_on(report, shown) -> None:
     text = shown(report)
     assert "demo / embedded  2026-03-01  data set questions test" in text
-    assert "6 asked: 4 answered, 1 empty, 0 invalid text, 1 errors; 1 rows excluded" in text
-    assert "top-2 match 0.3333, 1 of 3 judged\n           MRR 0.4444, nDCG@2 0.3333" in text
+    assert "6 asked: 4 answered, 1 empty, 0 invalid text, 1 error; 1 row excluded" in text
+    assert "top-2 match 0.3333, 1 of the 3 judged\n           MRR 0.4444, nDCG@2 0.3333" in text
     line = next(line for line in text.splitlines() if line.startswith("bertscore_f1"))
     assert line.split() == ["bertscore_f1", "0.7000", "-", "0.5400", "0.7000", "0.8600", "3/6"]
 

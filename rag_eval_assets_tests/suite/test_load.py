@@ -51,6 +51,25 @@ def test_a_missing_suite_is_named_with_the_nearest_packaged_one() -> None:
         load_suite("zzz")
 
 
+def test_a_name_that_lacks_its_ending_is_answered_with_the_file(
+    write_suite: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_suite("garden.yaml")
+    monkeypatch.chdir(tmp_path)
+    for given in ("garden", str(tmp_path / "garden")):
+        with pytest.raises(ConfigurationError, match=rf"Did you mean '{given}\.yaml'\?"):
+            load_suite(given)
+
+
+def test_a_data_file_in_place_of_a_suite_is_answered_with_the_command_that_makes_one(tmp_path: Path) -> None:
+    rows = tmp_path / "rows.csv"
+    rows.write_text("question,answer\n")
+    with pytest.raises(
+        ConfigurationError, match=rf"is a data file and no suite. Make one over it: rag-eval init {rows}"
+    ):
+        load_suite(str(rows))
+
+
 @pytest.mark.parametrize("place", ["~no-such-user-here/s.yaml", "s" * 5000 + ".yaml"])
 def test_a_place_that_cannot_even_be_looked_at_is_a_configuration_error(place: str) -> None:
     with pytest.raises(ConfigurationError, match="cannot be read"):

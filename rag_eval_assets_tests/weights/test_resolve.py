@@ -12,7 +12,7 @@ from pathlib import Path
 import huggingface_hub.constants
 import pytest
 
-from rag_eval_assets.errors import ConfigurationError
+from rag_eval_assets.errors import ConfigurationError, UnavailableError
 from rag_eval_assets.weights.registry import REGISTRY, ModelPin
 from rag_eval_assets.weights.resolve import file_sha256, resolve
 
@@ -191,10 +191,25 @@ def test_a_missing_model_names_revision_and_every_way_to_get_it(cache: Path, mon
     with pytest.raises(ConfigurationError) as error:
         resolve("tiny", allow_download=False)
     assert "offline]" not in str(error.value)
+    assert str(error.value).endswith(". No package holds its weights")
 
 
-def test_a_download_that_fails_is_a_configuration_error_of_one_line(cache: Path) -> None:
-    with pytest.raises(ConfigurationError, match="the download failed") as error:
+def test_a_hub_that_may_not_be_asked_is_not_asked(cache: Path) -> None:
+    with pytest.raises(UnavailableError, match="it is not on this machine; HF_HUB_OFFLINE is set, so nothing is "):
+        resolve("tiny")
+
+
+def test_a_download_that_fails_is_a_configuration_error_of_one_line(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(model: ModelPin) -> Path:
+        raise OSError(28, "No space left on device\nand more")
+
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr("rag_eval_assets.weights.resolve.download_snapshot", fail)
+    with pytest.raises(UnavailableError, match=r"the download failed \(OSError: .*No space left on device"):
+        resolve("tiny")
+    with pytest.raises(UnavailableError) as error:
         resolve("tiny")
     assert "\n" not in str(error.value)
 

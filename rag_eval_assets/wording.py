@@ -1,0 +1,8 @@
+"""Words for people that several places put together alike."""
+
+from __future__ import annotations
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 row`, `2 rows`; for nouns that take an s."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
