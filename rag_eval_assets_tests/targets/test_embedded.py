@@ -172,7 +172,7 @@ def test_a_corpus_is_embedded_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     counting = CountingEncoder(minilm)
-    monkeypatch.setattr(encoders, "load_encoder", lambda _: counting)
+    monkeypatch.setattr(encoders, "load_encoder", lambda _, **__: counting)
     first = open_pipeline(cache=tmp_path)
     built = counting.texts
     assert built > len(DOCUMENTS)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rag_eval_assets.scoring.encoder.kernels import LEAST_ROWS, linear
+from rag_eval_assets.scoring.encoder.kernels import filled_rows, linear
 from rag_eval_assets.scoring.encoder.packing import Group
 from rag_eval_assets.scoring.encoder.shape import BertShape
 from rag_eval_assets.scoring.encoder.weights import Tensors, open_tensors
@@ -77,7 +77,7 @@ class Bert:
         import torch
 
         tokens = len(ids)
-        ids = torch.nn.functional.pad(ids, (0, max(0, LEAST_ROWS - tokens)))
+        ids = torch.nn.functional.pad(ids, (0, filled_rows(tokens, self._dtype) - tokens))
         rows = self._embed(ids, groups).to(self._dtype)
         for layer in self._layers:
             attended = layer.attended(self._attend(layer.queries_keys_values(rows), groups))

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 LEAST_ROWS = 16
 """Products of fewer rows take other kernels, whose sums have another order; batches are filled up to this."""
 
+TILE_ROWS = 256
+"""Rows of every product in bf16, where the order of sums follows the number of rows however many there are."""
+
 _HINT_ROWS = 512
 """Rows for which oneDNN chooses the layout of the weights."""
 
@@ -25,13 +28,29 @@ _HINT_ROWS = 512
 def linear(weight: Tensor, bias: Tensor, *, gelu: bool = False) -> Linear:
     """`x -> x @ weight.T + bias`, through the exact GELU where asked for, for x of shape (rows, inputs).
 
-    A row's result depends on that row alone, provided that x has at least `LEAST_ROWS` rows.
+    A row's result depends on that row alone, provided that x has as many rows as `filled_rows` says.
 
     Args:
         weight: shape (outputs, inputs). Its memory may be given back once this returns.
         bias: shape (outputs,).
         gelu: apply GELU, x * Phi(x), with the error function.
     """
+    import torch
+
+    whole = _whole(weight, bias, gelu=gelu)
+    if weight.device.type != "cpu" or weight.dtype == torch.float32:
+        return whole
+    return lambda x: torch.cat([whole(tile) for tile in x.split(TILE_ROWS)])
+
+
+def filled_rows(rows: int, dtype: torch.dtype) -> int:
+    """How many rows a batch of `rows` is to be filled up to."""
+    import torch
+
+    return max(rows, LEAST_ROWS) if dtype == torch.float32 else -(-rows // TILE_ROWS) * TILE_ROWS
+
+
+def _whole(weight: Tensor, bias: Tensor, *, gelu: bool) -> Linear:
     import torch
 
     if weight.device.type != "cpu" or not has_packed_linear(weight.dtype):

@@ -22,6 +22,9 @@ from rag_eval_assets.weights.resolve import ResolvedModel
 Ids = NDArray[np.int32]
 """Token ids of one text, special tokens included."""
 
+_SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+"""Whole tokens wherever a text holds them, as in BERT's own tokenizer."""
+
 _KEPT_IDS = 4_000_000
 """Token ids that are kept, of the newest texts: 16 MB."""
 
@@ -54,7 +57,6 @@ class Tokenizer:
         Raises:
             TypeError: a text is no Unicode.
         """
-        # Not a text's hash, which is slower: the text itself, as UTF-32 would not be shorter.
         keys = [text.encode("utf-8") for text in texts]
         with self._lock:
             found = self._kept.get_many(keys)
@@ -74,18 +76,33 @@ class Tokenizer:
 
 def _load(model: ResolvedModel) -> Any:
     from tokenizers import Tokenizer as Loaded
-    from tokenizers.implementations.bert_wordpiece import BertWordPieceTokenizer
 
     file: Path = model.path / "tokenizer.json"
     if file.is_file():
         return Loaded.from_file(str(file))
+    return _from_vocabulary(model)
+
+
+def _from_vocabulary(model: ResolvedModel) -> Any:
+    """The word piece tokenizer of BERT, from `vocab.txt` and the settings beside it."""
+    from tokenizers import Tokenizer as Loaded
+    from tokenizers.models import WordPiece
+    from tokenizers.normalizers import BertNormalizer
+    from tokenizers.pre_tokenizers import BertPreTokenizer
+    from tokenizers.processors import BertProcessing
+
     settings = read_json(model, "tokenizer_config.json")
-    return BertWordPieceTokenizer(
-        str(model.path / "vocab.txt"),
+    made: Any = Loaded(WordPiece.from_file(str(model.path / "vocab.txt"), unk_token=_SPECIALS[1]))
+    made.add_special_tokens(list(_SPECIALS))
+    made.normalizer = BertNormalizer(
         lowercase=bool(settings.get("do_lower_case", True)),
         strip_accents=settings.get("strip_accents"),
         handle_chinese_chars=bool(settings.get("tokenize_chinese_chars", True)),
     )
+    made.pre_tokenizer = BertPreTokenizer()
+    first, last = _SPECIALS[2:4]
+    made.post_processor = BertProcessing((last, made.token_to_id(last)), (first, made.token_to_id(first)))
+    return made
 
 
 @cache
