@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from benchmarks import workload
 from benchmarks.models import Model, vocabulary
 
 ROOT = Path(__file__).parents[1]
@@ -74,20 +75,25 @@ class Bench:
         self.homes[run.label] = home
         spec = {
             "subject": run.subject,
-            "pairs": pairs,
-            "changed": run.changed,
+            "texts": str(self._texts(pairs, run.changed)),
             "precision": run.precision,
             "scorers": run.scorers,
             "warm": run.warm,
-            "seed": self.seed,
             "device": self.device,
             "model": self.model.name,
             "folder": str(self.model.folder),
             "layer": self.model.layer,
             "random": self.model.random,
-            "vocabulary": str(vocabulary()),
         }
         return _process("benchmarks.subject", spec, {"RAG_EVAL_HOME": str(home), "RAG_EVAL_DEVICE": self.device})
+
+    def _texts(self, pairs: int, share: float) -> Path:
+        """A file with candidates and references: making them is not to be measured."""
+        file = self.folder / f"texts-{pairs}-{share}.json"
+        if not file.exists():
+            candidates, references = workload.pairs(pairs, vocabulary(), self.seed)
+            file.write_text(json.dumps([workload.changed(candidates, share), references]), encoding="utf-8")
+        return file
 
     def gemm(self, precision: str) -> dict[str, float]:
         """GFLOP/s of matrix products at the model's shapes, by way of computing."""

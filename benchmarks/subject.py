@@ -12,8 +12,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks import workload
-
 Outcome = dict[str, Any]
 
 
@@ -138,8 +136,8 @@ def peak_megabytes() -> float:
 def main() -> None:
     """Measure what stdin asks for."""
     spec = json.load(sys.stdin)
-    candidates, references = workload.pairs(spec["pairs"], Path(spec["vocabulary"]), spec["seed"])
-    outcome = SUBJECTS[spec["subject"]](spec, workload.changed(candidates, spec["changed"]), references)
+    candidates, references = json.loads(Path(spec["texts"]).read_text(encoding="utf-8"))
+    outcome = SUBJECTS[spec["subject"]](spec, candidates, references)
     sys.stdout.write(json.dumps({**outcome, "peak_mb": peak_megabytes()}) + "\n")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import accumulate
 from pathlib import Path
 
 MEAN_WORDS = 55
@@ -32,7 +33,7 @@ def pairs(count: int, vocabulary: Path, seed: int = 0) -> Pairs:
     draw = random.Random(seed)
     words = [word for word in vocabulary.read_text(encoding="utf-8").split() if word.isalpha() and word.isascii()]
     words = [word for word in words if len(word) > 1]
-    weights = [1 / rank for rank in range(10, len(words) + 10)]
+    weights = list(accumulate(1 / rank for rank in range(10, len(words) + 10)))
     candidates: list[str] = []
     references: list[str] = []
     for _ in range(count):
@@ -45,7 +46,7 @@ def pairs(count: int, vocabulary: Path, seed: int = 0) -> Pairs:
 def _text(draw: random.Random, words: list[str], weights: list[float]) -> str:
     # The mean of a log-normal variable is exp(mu + sigma^2 / 2).
     length = min(350, max(3, round(MEAN_WORDS * draw.lognormvariate(-(SPREAD**2) / 2, SPREAD))))
-    drawn = draw.choices(words, weights, k=length)
+    drawn = draw.choices(words, cum_weights=weights, k=length)
     rare = [word + draw.choice(words) if draw.random() < RARE else word for word in drawn]
     sentences = [rare[start : start + 14] for start in range(0, length, 14)]
     return " ".join(" ".join(sentence).capitalize() + "." for sentence in sentences)

@@ -17,8 +17,6 @@ from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
-from filelock import FileLock
-
 from rag_eval_assets.errors import InfrastructureError
 from rag_eval_assets.storage.sqlite_file import (
     BUSY_SECONDS,
@@ -246,6 +244,8 @@ class ValueStore:
         self._events.note(f"{self.file.name} cannot be used ({reason}); the run goes on without it")
 
     def _set_aside(self) -> None:
+        from filelock import FileLock  # imported by no run that finds its file in order
+
         damaged, inode = self._damaged(), self._inode
         self.close()
         try:
