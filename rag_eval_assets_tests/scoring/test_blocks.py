@@ -8,10 +8,9 @@ from itertools import pairwise
 
 import pytest
 
-from rag_eval_assets.scoring.base import Pair, PairScore, no_advance
 from rag_eval_assets.errors import describe_error
-from rag_eval_assets.scoring.blocks import WINDOW_PAIRS, Known, ReadyPair, score_in_blocks
-from rag_eval_assets.scoring.stores import MemoryStore
+from rag_eval_assets.scoring.base import Pair, PairScore, no_advance
+from rag_eval_assets.scoring.blocks import WINDOW_PAIRS, ReadyPair, score_in_blocks
 from rag_eval_assets.status import ScoreStatus
 
 

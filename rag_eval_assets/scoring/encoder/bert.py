@@ -60,9 +60,12 @@ class Bert:
         self._shape = shape
         self._dtype = dtype
         self._device = device
-        with open_tensors(file) as tensors:
-            self._layers = [self._read_layer(tensors, f"encoder.layer.{number}.") for number in range(layer)]
-        # Opened once more: the matrices' pages leave memory above, while of the words only those in use enter it.
+        self._layers: list[_Layer] = []
+        for number in range(layer):
+            # Opened for each layer: its pages then leave memory before the next one's enter.
+            with open_tensors(file) as tensors:
+                self._layers.append(self._read_layer(tensors, f"encoder.layer.{number}."))
+        # This one stays mapped: of the words only those in use enter memory.
         with open_tensors(file) as tensors:
             self._words = tensors.get("embeddings.word_embeddings.weight").to(device)
             positions = tensors.get("embeddings.position_embeddings.weight").float()
@@ -101,7 +104,7 @@ class Bert:
 
         shape = self._shape
         size = shape.hidden // shape.heads
-        attended = projected.new_zeros((len(projected), shape.hidden))
+        attended = projected.new_empty((len(projected), shape.hidden))
         start = 0
         for group in groups:
             end = start + group.texts * group.length
@@ -109,6 +112,7 @@ class Bert:
             mixed = torch.nn.functional.scaled_dot_product_attention(parts[0], parts[1], parts[2])
             attended[start:end].view(group.texts, group.length, shape.heads, size).copy_(mixed.transpose(1, 2))
             start = end
+        attended[start:].zero_()
         return attended
 
     def _read_layer(self, tensors: Tensors, at: str) -> _Layer:
@@ -118,7 +122,7 @@ class Bert:
         weight = torch.cat([tensors.get(f"{part}.weight") for part in parts])
         bias = torch.cat([tensors.get(f"{part}.bias") for part in parts])
         return _Layer(
-            queries_keys_values=linear(self._placed(weight), self._placed(bias)),
+            queries_keys_values=linear(weight.to(self._device, self._dtype), self._placed(bias)),
             attended=self._read_linear(tensors, f"{at}attention.output.dense"),
             attended_norm=self._read_norm(tensors, f"{at}attention.output.LayerNorm"),
             widened=self._read_linear(tensors, f"{at}intermediate.dense", gelu=True),
@@ -128,7 +132,7 @@ class Bert:
 
     def _read_linear(self, tensors: Tensors, name: str, *, gelu: bool = False) -> Linear:
         weight, bias = tensors.get(f"{name}.weight"), tensors.get(f"{name}.bias")
-        return linear(self._placed(weight), self._placed(bias), gelu=gelu)
+        return linear(weight.to(self._device, self._dtype), self._placed(bias), gelu=gelu)
 
     def _read_norm(self, tensors: Tensors, name: str) -> _Norm:
         weight, bias = self._placed(tensors.get(f"{name}.weight")), self._placed(tensors.get(f"{name}.bias"))

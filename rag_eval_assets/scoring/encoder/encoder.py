@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -22,7 +22,7 @@ from rag_eval_assets.scoring.loading import LOAD_LOCK
 from rag_eval_assets.scoring.options import PRECISIONS
 from rag_eval_assets.scoring.threads import Workers, single_threads
 from rag_eval_assets.weights.registry import WEIGHTS_FILE
-from rag_eval_assets.weights.resolve import ResolvedModel
+from rag_eval_assets.weights.resolve import ResolvedModel, verify
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -154,10 +154,19 @@ def _unit_mean(rows: Tensor) -> NDArray[np.float32]:
 
 @cache
 def _load(model: ResolvedModel, layer: int, precision: str, device: Device) -> PackedEncoder:
-    return PackedEncoder(model, layer, precision, device)
+    # Beside each other: hashing takes as long as importing torch and reordering the weights.
+    with ThreadPoolExecutor(1) as pool:
+        checked = pool.submit(verify, model)
+        encoder = PackedEncoder(model, layer, precision, device)
+        checked.result()
+    return encoder
 
 
 def load_packed(model: ResolvedModel, layer: int, precision: str, device: Device) -> PackedEncoder:
-    """The encoder with these settings, loaded once per process."""
+    """The encoder with these settings, loaded once per process from weights whose hash is checked.
+
+    Raises:
+        ConfigurationError: it is no plain BERT encoder, or its weights are not the pinned ones.
+    """
     with LOAD_LOCK:
         return _load(model, layer, precision, device)

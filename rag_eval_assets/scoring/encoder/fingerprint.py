@@ -8,12 +8,12 @@ from __future__ import annotations
 import hashlib
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_eval_assets.canonical import canonical_json
 from rag_eval_assets.scoring.base import Pair, library_versions
 from rag_eval_assets.scoring.encoder.device import Device
+from rag_eval_assets.weights.hashes import file_sha256
 from rag_eval_assets.weights.registry import TOKENIZER_FILES
 from rag_eval_assets.weights.resolve import ResolvedModel
 
@@ -65,7 +65,7 @@ class Fingerprint:
 def fingerprint(model: ResolvedModel, *, layer: int, precision: str, device: Device) -> Fingerprint:
     """The fingerprint of an encoder. Its token limit is no part of it: vectors belong to a text's tokens as cut."""
     names = (*_SETTINGS, *TOKENIZER_FILES)
-    files = tuple((name, _file_hash(model.path / name)) for name in names if (model.path / name).is_file())
+    files = tuple((name, file_sha256(model.path / name)) for name in names if (model.path / name).is_file())
     return Fingerprint(
         weights_sha256=model.pin.weights_sha256,
         layer=layer,
@@ -93,8 +93,3 @@ def ids_key(encoder: bytes, kind: str, ids: Ids) -> bytes:
     digest = hashlib.blake2b(encoder, digest_size=_KEY_BYTES, person=kind.encode("ascii"))
     digest.update(ids.tobytes())
     return digest.digest()
-
-
-def _file_hash(file: Path) -> str:
-    with file.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()

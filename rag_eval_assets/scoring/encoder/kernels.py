@@ -31,7 +31,7 @@ def linear(weight: Tensor, bias: Tensor, *, gelu: bool = False) -> Linear:
     A row's result depends on that row alone, provided that x has as many rows as `filled_rows` says.
 
     Args:
-        weight: shape (outputs, inputs). Its memory may be given back once this returns.
+        weight: shape (outputs, inputs). Nothing of its memory is used once this has returned.
         bias: shape (outputs,).
         gelu: apply GELU, x * Phi(x), with the error function.
     """
@@ -40,7 +40,7 @@ def linear(weight: Tensor, bias: Tensor, *, gelu: bool = False) -> Linear:
     whole = _whole(weight, bias, gelu=gelu)
     if weight.device.type != "cpu" or weight.dtype == torch.float32:
         return whole
-    return lambda x: torch.cat([whole(tile) for tile in x.split(TILE_ROWS)])
+    return lambda x: torch.cat([whole(x[start : start + TILE_ROWS]) for start in range(0, len(x), TILE_ROWS)])
 
 
 def filled_rows(rows: int, dtype: torch.dtype) -> int:
@@ -54,7 +54,8 @@ def _whole(weight: Tensor, bias: Tensor, *, gelu: bool) -> Linear:
     import torch
 
     if weight.device.type != "cpu" or not has_packed_linear(weight.dtype):
-        plain = torch.nn.functional.linear
+        # Copied, for a mapped weight would keep all pages of its file.
+        weight, plain = weight.clone(), torch.nn.functional.linear
         if gelu:
             return lambda x: torch.nn.functional.gelu(plain(x, weight, bias))
         return lambda x: plain(x, weight, bias)

@@ -86,13 +86,14 @@ def _load(model: ResolvedModel) -> Any:
 def _from_vocabulary(model: ResolvedModel) -> Any:
     """The word piece tokenizer of BERT, from `vocab.txt` and the settings beside it."""
     from tokenizers import Tokenizer as Loaded
-    from tokenizers.models import WordPiece
+    from tokenizers import models
     from tokenizers.normalizers import BertNormalizer
     from tokenizers.pre_tokenizers import BertPreTokenizer
     from tokenizers.processors import BertProcessing
 
     settings = read_json(model, "tokenizer_config.json")
-    made: Any = Loaded(WordPiece.from_file(str(model.path / "vocab.txt"), unk_token=_SPECIALS[1]))
+    word_piece: Any = models.WordPiece
+    made: Any = Loaded(word_piece.from_file(str(model.path / "vocab.txt"), unk_token=_SPECIALS[1]))
     made.add_special_tokens(list(_SPECIALS))
     made.normalizer = BertNormalizer(
         lowercase=bool(settings.get("do_lower_case", True)),
