@@ -18,9 +18,12 @@ export DAGSTER_DISABLE_TELEMETRY := 1
 # Test processes at once: one more than the two cores of a small machine, since some tests wait for Dagster's daemon.
 WORKERS ?= 3
 
+# Pairs that `make bench` measures.
+SIZES ?= 16 64 250 1000 4000
+
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test lint ui clean
+.PHONY: help demo test lint ui bench clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+: .*## ' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/'
@@ -38,6 +41,9 @@ lint: $(VENV)/.installed-dev ## ruff and pyright alone
 
 ui: $(VENV)/.installed-run ## Dagster's web server and daemon on 127.0.0.1, until Ctrl-C
 	$(BIN)/rag-eval ui
+
+bench: $(VENV)/.installed-run ## measure scoring beside the public packages, an hour or so; SIZES="16 64" for less
+	$(BIN)/python -m benchmarks.scoring --sizes $(SIZES) --out .rag-eval/benchmarks/results.json
 
 clean: ## remove the environment, .rag-eval with all reports, and caches
 	rm -rf $(VENV) .rag-eval build dist *.egg-info .pytest_cache .ruff_cache .hypothesis

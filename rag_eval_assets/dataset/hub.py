@@ -14,8 +14,8 @@ from pathlib import Path
 
 from rag_eval_assets.errors import ConfigurationError, UnavailableError
 from rag_eval_assets.suite.models import HuggingFaceDataSet
+from rag_eval_assets.weights.hashes import file_sha256
 from rag_eval_assets.weights.hub import HUB_WAYS, numbered
-from rag_eval_assets.weights.resolve import file_sha256
 
 
 def hub_files(config: HuggingFaceDataSet, *, lock: Path) -> tuple[str, list[Path]]:

@@ -19,7 +19,9 @@ from rag_eval_assets.retrieval import table as retrieval_module
 from rag_eval_assets.retrieval.matching import MatchSettings
 from rag_eval_assets.retrieval.table import match_table
 from rag_eval_assets.scoring.base import Scorer, value_names
+from rag_eval_assets.scoring.cache import Caches, cache_folder, describe_events, open_caches
 from rag_eval_assets.scoring.registry import build_scorer
+from rag_eval_assets.scoring.stores import Stores
 from rag_eval_assets.scoring.table import score_table
 from rag_eval_assets.status import MatchStatus, ScoreStatus
 from rag_eval_assets.storage.store import Provenance, data_version
@@ -101,16 +103,27 @@ def make_matches(evaluation: Evaluation, target: str) -> Outcome:
 
 def make_scores(evaluation: Evaluation, target: str, scorer_name: str) -> Outcome:
     """How near each generated answer is to its reference answer, by one scorer."""
-    scorer = open_scorer(evaluation.suite, scorer_name)
+    caches = open_caches(cache_folder(evaluation.home))
+    scorer = open_scorer(evaluation.suite, scorer_name, caches.stores)
     examples, answers, inputs = _examples_and_answers(evaluation, target)
     scores = score_table(scorer, examples, answers, evaluation.reporter)
+    notes = _cache_notes(caches)
     counts = _status_counts(scores, [str(status) for status in ScoreStatus])
     counts["truncated"] = sum(map(bool, scores.column("truncated").to_pylist()))
     facts = {"scorer": scorer.describe(), FACT: configuration_hash(evaluation.suite, scorer_name, target)}
     provenance = Provenance(scorer.code_version, inputs, counts, facts)
     stored = evaluation.store.write(evaluation.key(scorer.spec.name, target), scores, provenance)
     metrics = {"scored": float(counts[ScoreStatus.SCORED]), **_means(scores, value_names(scorer.spec))}
-    return Outcome(stored, counts, metrics, preview(scores))
+    return Outcome(stored, counts, metrics, preview(scores), notes)
+
+
+def _cache_notes(caches: Caches) -> dict[str, str]:
+    """How much of a scorer's work was found done, and what was wrong with the caches."""
+    events = caches.take_events()
+    asked = events["scores"].hits + events["scores"].misses
+    notes = {"score cache": f"{events['scores'].hits} of {asked} pairs found"} if asked else {}
+    troubles = describe_events(events)
+    return {**notes, **({"cache troubles": "; ".join(troubles)} if troubles else {})}
 
 
 def match_settings(suite: LoadedSuite) -> MatchSettings:
@@ -118,11 +131,12 @@ def match_settings(suite: LoadedSuite) -> MatchSettings:
     return MatchSettings(**suite.suite.retrieval.model_dump())
 
 
-def open_scorer(suite: LoadedSuite, name: str) -> Scorer:
+def open_scorer(suite: LoadedSuite, name: str, stores: Stores | None = None) -> Scorer:
     """The scorer `name` of a suite; raises ConfigurationError where its model cannot be had."""
     config = next(scorer for scorer in suite.suite.scorers if scorer.name == name)
     options = config.model_dump(exclude={"type", "model"}, exclude_none=True)
-    return build_scorer(name, config.model, folder=suite.model_folder(config.model), options=options)
+    folder = suite.model_folder(config.model)
+    return build_scorer(name, config.model, folder=folder, options=options, stores=stores)
 
 
 def _current_documents(evaluation: Evaluation) -> DocumentSet:

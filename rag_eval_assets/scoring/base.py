@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Protocol
@@ -61,6 +61,10 @@ class Scorer(Protocol):
 
     @property
     def spec(self) -> TableSpec: ...
+
+    def for_references(self, references: Iterable[Any]) -> Scorer:
+        """The scorer for a table with these references, whatever of them is text; itself where that is all the same."""
+        ...
 
     def score_pairs(self, pairs: Sequence[Pair], advance: Advance) -> list[PairScore]:
         """Score every pair, in order; as many results as pairs. A pair that cannot be scored gets a status.

@@ -11,6 +11,7 @@ from typing import Any
 from rag_eval_assets.errors import ConfigurationError
 from rag_eval_assets.scoring import bertscore, sentence_cosine
 from rag_eval_assets.scoring.base import Scorer
+from rag_eval_assets.scoring.stores import Stores
 from rag_eval_assets.tables import BERTSCORE, SENTENCE_COSINE, TableSpec
 from rag_eval_assets.weights.registry import REGISTRY
 from rag_eval_assets.weights.resolve import ResolvedModel, resolve
@@ -43,7 +44,7 @@ SCORERS: dict[str, ScorerEntry] = {
         spec=BERTSCORE,
         code_version=bertscore.CODE_VERSION,
         default_model="bert-base-uncased",
-        options={"layer": int, "rescale_with_baseline": bool},
+        options={"layer": int, "rescale_with_baseline": bool, "idf": bool, "precision": str, "engine": str},
         factory=bertscore.BertScore,
     ),
     "sentence_cosine": ScorerEntry(
@@ -51,7 +52,7 @@ SCORERS: dict[str, ScorerEntry] = {
         spec=SENTENCE_COSINE,
         code_version=sentence_cosine.CODE_VERSION,
         default_model="all-MiniLM-L6-v2",
-        options={},
+        options={"precision": str, "engine": str},
         factory=sentence_cosine.SentenceCosine,
     ),
 }
@@ -79,6 +80,7 @@ def build_scorer(
     folder: Path | None = None,
     allow_download: bool = True,
     options: Mapping[str, Any] | None = None,
+    stores: Stores | None = None,
 ) -> Scorer:
     """Make the scorer `name`, its model found and checked but not yet loaded.
 
@@ -87,7 +89,9 @@ def build_scorer(
         model_id: an id of the weights registry; the scorer's default model where it is None.
         folder: folder with the model's files; searched for where it is None.
         allow_download: whether the model may be downloaded where it is not on this machine.
-        options: options of the scorer; bertscore knows `layer` and `rescale_with_baseline`.
+        options: options of the scorer: `precision` and `engine`; bertscore also knows `layer`, `idf` and
+            `rescale_with_baseline`.
+        stores: where scores and vectors are looked up and kept; nowhere by default.
 
     Raises:
         ConfigurationError: scorer, model or option is unknown, an option has a wrong type, or the model is not
@@ -98,7 +102,7 @@ def build_scorer(
     for option, value in given.items():
         _check_option(entry, option, value)
     model = _default_or(model_id, entry, folder, allow_download)
-    return entry.factory(model, **given)
+    return entry.factory(model, stores=stores, **given)
 
 
 def _default_or(model_id: str | None, entry: ScorerEntry, folder: Path | None, allow_download: bool) -> ResolvedModel:
@@ -114,7 +118,7 @@ def _default_or(model_id: str | None, entry: ScorerEntry, folder: Path | None, a
 
 def _check_option(entry: ScorerEntry, option: str, value: object) -> None:
     if option not in entry.options:
-        listed = f"Options: {_listed(entry.options)}" if entry.options else "It has no options"
+        listed = f"Options: {_listed(entry.options)}"
         raise ConfigurationError(
             f"Unknown option {option!r} of scorer {entry.name!r}", fix=f"{nearest(option, entry.options)}{listed}"
         )

@@ -1,57 +1,115 @@
-"""Cosine between sentence embeddings through sentence-transformers, each text alone: the reference engine."""
+"""Cosine between sentence embeddings: the scorer, its settings, and what a report says about it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from rag_eval_assets.canonical import content_hash
 from rag_eval_assets.scoring.base import Advance, Pair, PairScore, library_versions
-from rag_eval_assets.scoring.blocks import ReadyPair, score_in_blocks
-from rag_eval_assets.scoring.encoders import SentenceEncoder, load_encoder, require_sentence_model
+from rag_eval_assets.scoring.blocks import Known, ReadyPair, score_in_blocks
+from rag_eval_assets.scoring.encoder.device import Device, find_device
+from rag_eval_assets.scoring.encoder.fingerprint import fingerprint
+from rag_eval_assets.scoring.encoder.sentence import require_sentence_model, sentence_layer
+from rag_eval_assets.scoring.options import PACKED, REFERENCE, choose_engine
+from rag_eval_assets.scoring.stores import Stores
 from rag_eval_assets.tables import SENTENCE_COSINE
 from rag_eval_assets.weights.resolve import ResolvedModel
 
-CODE_VERSION = "1"
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from rag_eval_assets.scoring.encoders import SentenceEncoder
+
+CODE_VERSION = "2"
+
+_BLOCK_PAIRS = 256
+"""Pairs between two reports of progress."""
 
 
 class SentenceCosine:
     """Cosine of the sentence embeddings of candidate and reference, in [-1, 1]; the best one with several references.
 
+    Args:
+        model: the sentence encoder.
+        precision: fp32, or bf16: some three times as fast, and off by up to 2e-3.
+        engine: `reference` calls sentence-transformers itself, one text at a time. By default the packed encoder,
+            whose values are within 1e-6 of that, where it can compute the model.
+        stores: where scores and vectors are looked up and kept; nowhere by default.
+
     Raises:
-        ConfigurationError: `model` is no sentence encoder.
+        ConfigurationError: `model` is no sentence encoder, or the engine has no such precision.
     """
 
     name = "sentence_cosine"
     code_version = CODE_VERSION
     spec = SENTENCE_COSINE
 
-    def __init__(self, model: ResolvedModel) -> None:
+    def __init__(
+        self,
+        model: ResolvedModel,
+        *,
+        precision: str = "fp32",
+        engine: str | None = None,
+        stores: Stores | None = None,
+    ) -> None:
         require_sentence_model(model)
         self._model = model
+        self._precision = precision
+        self._layer = sentence_layer(model)
+        self._engine_name = choose_engine(self.name, engine, precision, packed=self._layer is not None)
+        self._stores = stores if self._engine_name == PACKED else None
+
+    def for_references(self, references: Iterable[Any]) -> SentenceCosine:
+        """This scorer, which depends on no other reference than a pair's own."""
+        del references
+        return self
 
     def score_pairs(self, pairs: Sequence[Pair], advance: Advance) -> list[PairScore]:
         """Score every pair; a pair's value does not depend on its neighbours, to the last bit."""
-        return score_in_blocks(self._engine, pairs, advance)
-
-    def _engine(self) -> CosineEngine:
-        return CosineEngine(load_encoder(self._model))
+        known = Known(self._stores.scores, self._digest()) if self._stores is not None else None
+        return score_in_blocks(self._engine, pairs, advance, known)
 
     def describe(self) -> dict[str, Any]:
-        """Model, token limit (special tokens included), engine and library versions."""
+        """Model, token limit (special tokens included), settings, engine, device and library versions."""
         return {
             **self._model.pin.describe(),
             "max_tokens": self._model.pin.max_seq_length,
-            "engine": "reference",
+            "precision": self._precision,
+            "engine": self._engine_name,
+            **self._device.describe(),
             "libraries": library_versions("sentence-transformers", "transformers", "tokenizers", "torch"),
         }
 
+    @cached_property
+    def _device(self) -> Device:
+        return find_device("cpu" if self._engine_name == REFERENCE else None)
+
+    def _digest(self) -> bytes:
+        """Digest of all that a score depends on besides its pair."""
+        assert self._layer is not None
+        encoder = fingerprint(self._model, layer=self._layer, precision=self._precision, device=self._device)
+        parts = {
+            "encoder": encoder.describe(),
+            "scorer": self.name,
+            "code": CODE_VERSION,
+            "max_tokens": self._model.pin.max_seq_length,
+        }
+        return bytes.fromhex(content_hash(parts))
+
+    def _engine(self) -> CosineEngine:
+        # Here, since it imports numpy, which a run that finds all its scores does without.
+        from rag_eval_assets.scoring.encoders import load_encoder
+
+        engine = REFERENCE if self._engine_name == REFERENCE else None
+        return CosineEngine(load_encoder(self._model, precision=self._precision, engine=engine, stores=self._stores))
+
 
 class CosineEngine:
-    """Computes cosines with an encoder; each distinct text of a call is encoded once."""
+    """Computes cosines with an encoder; each distinct text of a block is encoded once."""
 
     def __init__(self, encoder: SentenceEncoder) -> None:
         self._encoder = encoder
@@ -61,18 +119,19 @@ class CosineEngine:
         """Tokens of a text that the model sees, without special tokens."""
         return self._encoder.most_tokens
 
-    def count_tokens(self, text: str) -> int:
-        """Word pieces of the whole text, without special tokens."""
-        return self._encoder.count_tokens(text)
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """Word pieces of each whole text, without special tokens."""
+        return self._encoder.count_tokens(texts)
 
-    def compute(self, pairs: Sequence[ReadyPair]) -> list[dict[str, float]]:
+    def compute(self, pairs: Sequence[ReadyPair]) -> Iterator[tuple[int, dict[str, float]]]:
         """The cosine of each pair, the maximum over its references."""
-        texts = list(dict.fromkeys(text for pair in pairs for text in (pair.candidate, *pair.references)))
-        vectors = dict(zip(texts, self._encoder.encode(texts).astype(np.float64), strict=True))
-        return [
-            {"cosine": max(cosine(vectors[pair.candidate], vectors[reference]) for reference in pair.references)}
-            for pair in pairs
-        ]
+        for start in range(0, len(pairs), _BLOCK_PAIRS):
+            block = pairs[start : start + _BLOCK_PAIRS]
+            texts = list(dict.fromkeys(text for pair in block for text in (pair.candidate, *pair.references)))
+            vectors = dict(zip(texts, self._encoder.encode(texts).astype("float64"), strict=True))
+            for place, pair in enumerate(block, start):
+                candidate = vectors[pair.candidate]
+                yield place, {"cosine": max(cosine(candidate, vectors[text]) for text in pair.references)}
 
 
 def cosine(left: NDArray[np.float64], right: NDArray[np.float64]) -> float:

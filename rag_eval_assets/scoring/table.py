@@ -9,13 +9,16 @@ from typing import Any, cast
 import pyarrow as pa
 
 from rag_eval_assets import progress
+from rag_eval_assets.compute import Worker, map_batches
 from rag_eval_assets.errors import InfrastructureError
 from rag_eval_assets.progress import Reporter
 from rag_eval_assets.scoring.base import Advance, Pair, PairScore, Scorer
 from rag_eval_assets.status import AnswerStatus, ScoreStatus
 
-_BATCH_ROWS = 1024
-"""Answers that are Python objects at one time."""
+_BATCH_ROWS = 4096
+"""Answers that are Python objects at one time; the more there are, the better texts of equal length fill a batch."""
+
+_COLUMNS = ["example_id", "trial", "status", "answer"]
 
 _UNSCORED = {
     AnswerStatus.ERROR: PairScore(ScoreStatus.TARGET_ERROR),
@@ -42,16 +45,21 @@ def score_table(scorer: Scorer, examples: pa.Table, answers: pa.Table, reporter:
     """
     references = _references(examples)
     _require_known(answers, references)
-    schema = scorer.spec.schema
-    columns = ["example_id", "trial", "status", "answer"]
-    batches: list[pa.RecordBatch] = []
+    fitted = scorer.for_references(references[str(name)] for name in answers["example_id"].to_pylist())
     with progress.stage(reporter, scorer.name, answers.num_rows, "pairs") as stage:
-        for batch in answers.select(columns).to_batches(max_chunksize=_BATCH_ROWS):
-            answered = batch.to_pylist()
-            scores = _score_answers(scorer, answered, references, stage.advance)
-            rows = [_row(answer, score) for answer, score in zip(answered, scores, strict=True)]
-            batches.append(pa.RecordBatch.from_pylist(rows, schema=schema))
-    return pa.Table.from_batches(batches, schema=schema)
+        worker = _worker(fitted, references, stage.advance)
+        made = map_batches([answers.select(_COLUMNS)], lambda: worker, _BATCH_ROWS)
+        return pa.concat_tables([scorer.spec.schema.empty_table(), *made])
+
+
+def _worker(scorer: Scorer, references: Mapping[str, str | None], advance: Advance) -> Worker:
+    def score(answers: pa.Table) -> pa.Table:
+        rows = answers.to_pylist()
+        scores = _score_answers(scorer, rows, references, advance)
+        made = [_row(answer, score) for answer, score in zip(rows, scores, strict=True)]
+        return pa.Table.from_pylist(made, schema=scorer.spec.schema)
+
+    return score
 
 
 def _score_answers(

@@ -7,16 +7,55 @@ every operation, which costs a multiple of the time where other processes use th
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cache
 from math import ceil
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+Arguments = ParamSpec("Arguments")
 
-_lock = threading.Lock()
+# Reentrant: who works in single threads may call something that does so too.
+_lock = threading.RLock()
+
+
+class Workers:
+    """Threads that take tasks from one queue.
+
+    Attributes:
+        count: how many there are.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def submit(
+        self, function: Callable[Arguments, Result], *args: Arguments.args, **kwargs: Arguments.kwargs
+    ) -> Future[Result]:
+        """Let a worker call `function`; tasks are begun in the order in which they are submitted."""
+        return _pool(self.count).submit(function, *args, **kwargs)
+
+
+@contextmanager
+def single_threads(most: int | None = None) -> Generator[Workers]:
+    """Workers, as many as torch is set to use threads, and one compute thread for each of them and for the caller.
+
+    Args:
+        most: at most so many workers.
+    """
+    import torch
+
+    # One caller at a time: the setting is the process's.
+    with _lock:
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            yield Workers(min(threads, most) if most else threads)
+        finally:
+            torch.set_num_threads(threads)
 
 
 def in_single_threads(function: Callable[[Sequence[Item]], Sequence[Result]], items: Sequence[Item]) -> list[Result]:
@@ -29,20 +68,13 @@ def in_single_threads(function: Callable[[Sequence[Item]], Sequence[Result]], it
     Raises:
         Exception: whatever `function` raises.
     """
-    import torch
-
-    # One caller at a time: the setting is the process's.
-    with _lock:
-        workers = torch.get_num_threads()
-        torch.set_num_threads(1)
-        try:
-            if workers == 1 or len(items) < 2:
-                return list(function(items))
-            size = ceil(len(items) / workers)
-            slices = [items[start : start + size] for start in range(0, len(items), size)]
-            return [result for results in _pool(workers).map(function, slices) for result in results]
-        finally:
-            torch.set_num_threads(workers)
+    with single_threads() as workers:
+        if workers.count == 1 or len(items) < 2:
+            return list(function(items))
+        size = ceil(len(items) / workers.count)
+        slices = [items[start : start + size] for start in range(0, len(items), size)]
+        tasks = [workers.submit(function, part) for part in slices]
+        return [result for task in tasks for result in task.result()]
 
 
 @cache

@@ -191,6 +191,13 @@ OUT_OF_SCOPE_TYPES = ("trace", "trajectory", "json-schema", "subprocess", "accur
 
 
 class _Scorer(SuiteModel):
+    precision: Literal["fp32", "bf16"] = Field(
+        "fp32", description="bf16 is some three times as fast where the processor has it, and off by up to 2e-3."
+    )
+    engine: Literal["reference"] | None = Field(
+        None, description="reference: the public packages themselves, one pair at a time; slow, within 1e-6 of ours."
+    )
+
     @property
     def name(self) -> str:
         """Name of the scorer in tables and reports."""
@@ -204,6 +211,7 @@ class BertScore(_Scorer):
     model: str = Field("bert-base-uncased", description="Token encoder, an id of the model registry.")
     layer: int | None = Field(None, ge=1, le=48, description="Layer of the embeddings; by default the registry's.")
     rescale_with_baseline: bool = Field(False, description="Rescale with bert-score's baseline; the report says so.")
+    idf: bool = Field(False, description="Weigh tokens by inverse document frequency over the table's references.")
 
 
 class SentenceCosine(_Scorer):

@@ -12,6 +12,8 @@ from typing import Any
 
 from rag_eval_assets.dataset.corpus import DocumentSet
 from rag_eval_assets.progress import Reporter, stage
+from rag_eval_assets.scoring.cache import open_stores
+from rag_eval_assets.scoring.encoder.fingerprint import ENGINE_VERSION
 from rag_eval_assets.suite.models import EmbeddedTarget
 from rag_eval_assets.targets.base import Answer, Passage
 from rag_eval_assets.targets.chunking import Chunk, chunk_document
@@ -19,7 +21,7 @@ from rag_eval_assets.targets.index import Encoder, Index, Vectors, index_fingerp
 from rag_eval_assets.targets.planted import plant_in_answer, plant_in_index
 from rag_eval_assets.weights.resolve import ResolvedModel
 
-CODE_VERSION = "1"
+CODE_VERSION = "2"
 """Part of the identity: raised whenever the same index and question would give another answer."""
 
 SENTENCE_MARGIN = 0.1
@@ -39,9 +41,10 @@ class EmbeddedPipeline:
         self._config = config
         self._documents = documents
         self._model = model
-        pinned = {"id": model.pin.id, "weights_sha256": model.pin.weights_sha256}
+        pinned = {"id": model.pin.id, "weights_sha256": model.pin.weights_sha256, "engine": ENGINE_VERSION}
         self._fingerprint = index_fingerprint(documents, config.chunking, pinned)
         self._file = cache / "index" / f"{self._fingerprint}.vectors"
+        self._stores = open_stores(cache / "scores")  # the scorers' own: they meet the same texts
         self._index: Index | None = None
         self._encoder: Encoder | None = None
         self._sentences = _SENTENCES.setdefault(model.pin.weights_sha256, {})
@@ -62,7 +65,7 @@ class EmbeddedPipeline:
         """Load the model and the index, building the index where this corpus has none yet."""
         from rag_eval_assets.scoring.encoders import load_encoder
 
-        encoder = load_encoder(self._model)
+        encoder = load_encoder(self._model, stores=self._stores)
         documents, chunking = self._documents.documents, self._config.chunking
         chunks = tuple(chunk for document in documents for chunk in chunk_document(document, chunking))
         with stage(reporter, "index", len(chunks), "passages") as running:

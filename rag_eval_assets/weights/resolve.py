@@ -5,7 +5,6 @@ Nothing is loaded here, and neither torch nor transformers is imported.
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import logging
 import os
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from rag_eval_assets.errors import ConfigurationError, UnavailableError
+from rag_eval_assets.weights.hashes import file_sha256, read_sha256
 from rag_eval_assets.weights.hub import HUB_WAYS, cached_snapshots, download_snapshot, is_offline, numbered
 from rag_eval_assets.weights.registry import TOKENIZER_FILES, WEIGHTS_FILE, ModelPin, pin
 
@@ -27,7 +27,6 @@ PACKAGE_FOLDER = "model"
 Source = Literal["folder", "hub-cache", "package", "hub-download"]
 
 _logger = logging.getLogger(__name__)
-_known_hashes: dict[tuple[str, int, int], str] = {}
 
 
 @dataclass(frozen=True)
@@ -129,26 +128,26 @@ def _incomplete(where: str, model: ModelPin, folder: Path) -> str:
 
 
 def _checked(model: ModelPin, folder: Path, source: Source) -> ResolvedModel:
-    weights = folder / WEIGHTS_FILE
-    found = file_sha256(weights)
+    _require(model, folder / WEIGHTS_FILE, file_sha256(folder / WEIGHTS_FILE))
+    return ResolvedModel(model, folder, source)
+
+
+def _require(model: ModelPin, weights: Path, found: str) -> None:
     if found != model.weights_sha256:
         raise ConfigurationError(
             f"Model {model.id!r} (revision {model.revision}): {weights} has SHA-256 {found}, "
             f"expected {model.weights_sha256}",
             fix=f"Remove or replace that file. {_ways(model)}",
         )
-    return ResolvedModel(model, folder, source)
 
 
-def file_sha256(path: Path) -> str:
-    """SHA-256 of a file as hexadecimal digits, read once per process while size and modification time stay the same."""
-    real = path.resolve()
-    stat = real.stat()
-    key = (str(real), stat.st_size, stat.st_mtime_ns)
-    if key not in _known_hashes:
-        with real.open("rb") as stream:
-            _known_hashes[key] = hashlib.file_digest(stream, "sha256").hexdigest()
-    return _known_hashes[key]
+def verify(model: ResolvedModel) -> None:
+    """Read the weights' file and check its hash: to be called where it is loaded. `resolve` may trust a remembered one.
+
+    Raises:
+        ConfigurationError: the file is another one.
+    """
+    _require(model.pin, model.path / WEIGHTS_FILE, read_sha256(model.path / WEIGHTS_FILE))
 
 
 def _unavailable(model: ModelPin, found: Sequence[str]) -> UnavailableError:

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from rag_eval_assets.errors import ConfigurationError
 from rag_eval_assets.scoring.bertscore import BertScore
 from rag_eval_assets.scoring.sentence_cosine import SentenceCosine
 from rag_eval_assets.weights.resolve import ResolvedModel, resolve
+
+
+@pytest.fixture(autouse=True)
+def _no_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Tests neither fill nor use a home that stands beside the checkout."""
+    monkeypatch.setenv("RAG_EVAL_HOME", str(tmp_path / "no home"))
 
 
 @pytest.fixture(scope="session")

@@ -196,7 +196,7 @@ def test_what_is_told_names_model_settings_and_versions_but_no_path(
         "layer": 6,
         "max_tokens": 512,
         "rescaled": False,
-        "engine": "reference",
+        "engine": "packed",
     }
     assert told["weights_sha256"] == minilm.pin.weights_sha256
     assert told["libraries"]["bert-score"] == "0.3.13"

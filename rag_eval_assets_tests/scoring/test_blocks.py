@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import pytest
 
+from rag_eval_assets.errors import describe_error
 from rag_eval_assets.scoring.base import Pair, PairScore, no_advance
-from rag_eval_assets.scoring.blocks import BLOCK_PAIRS, ReadyPair, describe_error, score_in_blocks
+from rag_eval_assets.scoring.blocks import WINDOW_PAIRS, ReadyPair, score_in_blocks
 from rag_eval_assets.status import ScoreStatus
 
 
@@ -21,16 +22,18 @@ class WordEngine:
     def __init__(self) -> None:
         self.calls: list[int] = []
 
-    def count_tokens(self, text: str) -> int:
-        if "uncountable" in text:
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        if any("uncountable" in text for text in texts):
             raise OverflowError("int too big to convert")
-        return len([word for word in text.split() if word != "void"])
+        return [len([word for word in text.split() if word != "void"]) for text in texts]
 
-    def compute(self, pairs: Sequence[ReadyPair]) -> list[dict[str, float]]:
+    def compute(self, pairs: Sequence[ReadyPair]) -> Iterator[tuple[int, dict[str, float]]]:
+        """Longest candidates first, as engines do; what came before a failure counts."""
         self.calls.append(len(pairs))
-        if any("boom" in pair.candidate for pair in pairs):
-            raise RuntimeError("cannot open /home/somebody/models/model.safetensors\nand more")
-        return [{"share": math.nan if "nan" in pair.candidate else 1 / len(pair.candidate.split())} for pair in pairs]
+        for place, pair in sorted(enumerate(pairs), key=lambda item: -len(item[1].candidate)):
+            if "boom" in pair.candidate:
+                raise RuntimeError("cannot open /home/somebody/models/model.safetensors\nand more")
+            yield place, {"share": math.nan if "nan" in pair.candidate else 1 / len(pair.candidate.split())}
 
 
 def score(*candidates: str | None, reference: str = "a b") -> list[PairScore]:
@@ -100,11 +103,11 @@ def test_a_text_longer_than_the_model_sees_is_scored_and_marked() -> None:
 def test_progress_counts_every_pair_once_and_blocks_are_bounded() -> None:
     engine = WordEngine()
     told: list[int] = []
-    pairs = [Pair("a" if number % 3 else None, ("b",)) for number in range(3 * BLOCK_PAIRS + 1)]
+    pairs = [Pair("a" if number % 3 else None, ("b",)) for number in range(2 * WINDOW_PAIRS + 1)]
     results = score_in_blocks(lambda: engine, pairs, told.append)
     assert len(results) == len(pairs)
     assert sum(told) == len(pairs)
-    assert max(engine.calls) <= BLOCK_PAIRS
+    assert max(engine.calls) <= WINDOW_PAIRS
 
 
 def test_no_model_is_loaded_where_nothing_can_be_scored() -> None:
@@ -116,7 +119,7 @@ def test_no_model_is_loaded_where_nothing_can_be_scored() -> None:
 
 
 def test_order_is_kept_across_blocks() -> None:
-    lengths = [1 + number % 7 for number in range(2 * BLOCK_PAIRS + 5)]
+    lengths = [1 + number % 7 for number in range(WINDOW_PAIRS + 5)]
     results = score(*[" ".join("a" * length) for length in lengths])
     assert [entry.values for entry in results] == [{"share": 1 / length} for length in lengths]
     assert any(left.values != right.values for left, right in pairwise(results))

@@ -38,7 +38,7 @@ def test_options_reach_the_scorer(minilm: ResolvedModel) -> None:
         ("bertscore", {"layers": 3}, "'layers'.*Did you mean 'layer'"),
         ("bertscore", {"layer": True}, "bertscore.layer is True.*type int"),
         ("bertscore", {"rescale_with_baseline": "yes"}, "rescale_with_baseline is 'yes'.*type bool"),
-        ("sentence_cosine", {"layer": 3}, "'layer'.*It has no options"),
+        ("sentence_cosine", {"layer": 3}, "'layer'.*Options: engine, precision"),
     ],
 )
 def test_a_wrong_option_is_named_before_any_model_is_looked_for(

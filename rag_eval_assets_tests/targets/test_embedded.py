@@ -172,7 +172,7 @@ def test_a_corpus_is_embedded_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     counting = CountingEncoder(minilm)
-    monkeypatch.setattr(encoders, "load_encoder", lambda _: counting)
+    monkeypatch.setattr(encoders, "load_encoder", lambda _, **__: counting)
     first = open_pipeline(cache=tmp_path)
     built = counting.texts
     assert built > len(DOCUMENTS)
@@ -180,7 +180,9 @@ def test_a_corpus_is_embedded_once(
     assert counting.texts == built
     assert ask(second, QUESTIONS[0]).passages == (ask(first, QUESTIONS[0]).passages or ())[:2]
     [file] = tmp_path.glob("index/*.vectors")
-    file.write_bytes(file.read_bytes()[:-100] + bytes(100))
+    damaged = file.read_bytes()[:-100] + bytes(100)
+    file.unlink()  # a file that is mapped must not be written into
+    file.write_bytes(damaged)
     before = counting.texts
     assert ask(open_pipeline(cache=tmp_path), QUESTIONS[0]) == ask(first, QUESTIONS[0])
     assert counting.texts - before >= built

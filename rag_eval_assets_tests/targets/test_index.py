@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +13,7 @@ from rag_eval_assets.dataset.corpus import Document, DocumentSet
 from rag_eval_assets.errors import InfrastructureError
 from rag_eval_assets.suite.models import Chunking
 from rag_eval_assets.targets.chunking import Chunk
-from rag_eval_assets.targets.index import Index, Vectors, index_fingerprint, load_or_build_index
+from rag_eval_assets.targets.index import EMBEDDED_AT_ONCE, Index, Vectors, index_fingerprint, load_or_build_index
 
 MODEL = {"id": "m", "weights_sha256": "0"}
 
@@ -26,13 +28,14 @@ def unit_vectors(count: int, dimensions: int, seed: int = 0) -> Vectors:
 
 
 class CountingEncoder:
-    """Unit vectors drawn from the text alone; remembers how many texts it was given."""
+    """Unit vectors drawn from the text alone; remembers how many texts it was given, in all and at most at once."""
 
     def __init__(self) -> None:
-        self.texts = 0
+        self.texts = self.largest = 0
 
     def encode(self, texts: list[str]) -> Vectors:
         self.texts += len(texts)
+        self.largest = max(self.largest, len(texts))
         return np.concatenate([unit_vectors(1, 12, seed=sum(map(ord, text))) for text in texts])
 
 
@@ -72,6 +75,47 @@ def test_a_score_does_not_depend_on_what_else_is_in_the_corpus() -> None:
         assert alone == among_all[f"d#{row}"]
 
 
+def as_before(vectors: Vectors, query: Vectors, k: int) -> list[tuple[str, float]]:
+    """The nearest by sorting all scores: the meaning of a search."""
+    scores = np.vecdot(vectors, query)
+    best = np.lexsort((np.arange(len(scores)), -scores))[:k]
+    return [(f"d#{row}", float(scores[row])) for row in best]
+
+
+@pytest.mark.parametrize(("rows", "k"), [(1, 1), (7, 3), (1024, 5), (1025, 5), (5000, 1), (5000, 40), (5000, 5000)])
+def test_questions_together_find_what_each_finds_alone(rows: int, k: int) -> None:
+    vectors, queries = unit_vectors(rows, 24), unit_vectors(9, 24, seed=1)
+    vectors[rows // 3] = vectors[rows - 1]  # a tie across blocks
+    queries[4] = vectors[rows - 1]
+    index = Index(chunks(rows), vectors)
+    together = index.search_many(queries, k)
+    assert together == [index.search(query, k) for query in queries]
+    assert [[(chunk.id, score) for chunk, score in found] for found in together] == [
+        as_before(vectors, query, k) for query in queries
+    ]
+
+
+def test_where_all_passages_are_equal_the_first_ones_are_found() -> None:
+    vectors = np.repeat(unit_vectors(1, 24), 5000, axis=0)
+    found = Index(chunks(5000), vectors).search(unit_vectors(1, 24, seed=1)[0], 3)
+    assert [chunk.id for chunk, _ in found] == ["d#0", "d#1", "d#2"]
+
+
+def test_more_questions_than_have_scores_in_memory_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    vectors, queries = unit_vectors(50, 8), unit_vectors(7, 8, seed=1)
+    whole = Index(chunks(50), vectors).search_many(queries, 4)
+    for scores in (1, 50, 120):
+        monkeypatch.setattr("rag_eval_assets.targets.index._MOST_SCORES", scores)
+        assert Index(chunks(50), vectors).search_many(queries, 4) == whole
+
+
+def test_an_empty_corpus_and_no_question_find_nothing(tmp_path: Path) -> None:
+    empty, _ = load(tmp_path / "i.vectors", 0, CountingEncoder())
+    assert empty.search(unit_vectors(1, 1)[0], 3) == []
+    assert load(tmp_path / "i.vectors", 0, CountingEncoder())[0].vectors.shape == (0, 1)
+    assert Index(chunks(3), unit_vectors(3, 8)).search_many(unit_vectors(0, 8), 3) == []
+
+
 def test_asking_for_more_than_there_is_gives_all() -> None:
     assert len(Index(chunks(3), unit_vectors(3, 8)).search(unit_vectors(1, 8)[0], 1000)) == 3
 
@@ -85,6 +129,41 @@ def test_the_passages_are_embedded_once(tmp_path: Path) -> None:
     assert found.vectors.tobytes() == built.vectors.tobytes()
 
 
+def test_passages_are_embedded_and_written_in_blocks(tmp_path: Path) -> None:
+    file, encoder = tmp_path / "i.vectors", CountingEncoder()
+    index, advanced = load(file, 2 * EMBEDDED_AT_ONCE + 1, encoder)
+    assert advanced == encoder.texts == 2 * EMBEDDED_AT_ONCE + 1
+    assert encoder.largest == EMBEDDED_AT_ONCE
+    every = CountingEncoder().encode([chunk.text for chunk in chunks(advanced)])
+    assert index.vectors.tobytes() == every.tobytes()
+    plain = io.BytesIO()
+    np.save(plain, every)
+    assert file.read_bytes() == hashlib.sha256(plain.getvalue()).digest() + plain.getvalue()
+
+
+def test_the_vectors_are_mapped_and_survive_the_files_replacement(tmp_path: Path) -> None:
+    file = tmp_path / "i.vectors"
+    built, _ = load(file, 5, CountingEncoder())
+    kept, _ = load(file, 5, CountingEncoder())
+    assert all(isinstance(index.vectors.base, np.memmap) for index in (built, kept))
+    before = kept.vectors.tobytes()
+    file.unlink()
+    load(file, 6, CountingEncoder())
+    assert kept.vectors.tobytes() == before
+
+
+def test_an_interrupted_build_leaves_no_file(tmp_path: Path) -> None:
+    class Stopped(CountingEncoder):
+        def encode(self, texts: list[str]) -> Vectors:
+            if self.texts:
+                raise KeyboardInterrupt
+            return super().encode(texts)
+
+    with pytest.raises(KeyboardInterrupt):
+        load(tmp_path / "i.vectors", EMBEDDED_AT_ONCE + 1, Stopped())
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_file_with_any_damage_is_built_anew(tmp_path: Path) -> None:
     file = tmp_path / "i.vectors"
     vectors = load(file, 5, CountingEncoder())[0].vectors
@@ -93,6 +172,7 @@ def test_a_file_with_any_damage_is_built_anew(tmp_path: Path) -> None:
     places = (0, 31, 32, 40, 60, 160, len(intact) - 1)
     flipped = [intact[:place] + bytes([intact[place] ^ 1]) + intact[place + 1 :] for place in places]
     for content in damaged + flipped:
+        file.unlink()  # a file that is mapped must not be written into
         file.write_bytes(content)
         encoder = CountingEncoder()
         assert load(file, 5, encoder)[0].vectors.tobytes() == vectors.tobytes()

@@ -13,8 +13,9 @@ import huggingface_hub.constants
 import pytest
 
 from rag_eval_assets.errors import ConfigurationError, UnavailableError
+from rag_eval_assets.weights.hashes import file_sha256
 from rag_eval_assets.weights.registry import REGISTRY, ModelPin
-from rag_eval_assets.weights.resolve import file_sha256, resolve
+from rag_eval_assets.weights.resolve import resolve
 
 ROOT = Path(__file__).parents[2]
 WEIGHTS = b"eight bytes of header and some numbers"
