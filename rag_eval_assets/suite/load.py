@@ -55,6 +55,14 @@ class LoadedSuite:
         except (RuntimeError, OSError) as error:  # no such user behind `~`, a loop of links
             raise ConfigurationError(f"{self.path}: path {path!r} is not usable ({error})") from error
 
+    @property
+    def cassette_folder(self) -> Path | None:
+        """Folder of the suite's recordings; None for a packaged suite that names none."""
+        named = self.suite.cache.folder
+        if named is not None:
+            return self.resolve(named)
+        return None if self.path in bundled_suites().values() else self.path.with_name(f"{self.path.stem}.cassette")
+
     def model_folder(self, model_id: str) -> Path | None:
         """The folder that the suite names for a model, or None."""
         override = self.suite.models.get(model_id)
@@ -218,7 +226,7 @@ def _one_of(what: str, given: str, expected: str) -> str:
     return f"unknown {what} {given!r} ({hint})"
 
 
-_UNION_TAG_AT = {"datasets": 2, "scorers": 2}
+_UNION_TAG_AT = {"datasets": 2, "scorers": 2, "targets": 2}
 """Where pydantic's location holds the tag of a union instead of a key, by top-level key."""
 
 
