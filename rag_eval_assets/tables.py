@@ -114,10 +114,16 @@ CALL_LOG = TableSpec(
     grain="one row per example and trial",
     columns=(
         *_ROW_KEY,
-        Column("origin", pa.string(), "live, journal (an interrupted run's answer) or replayed.", nullable=False),
+        Column(
+            "origin",
+            pa.string(),
+            "live, journal (an interrupted run's answer), replayed, or missing (from the recordings).",
+            nullable=False,
+        ),
         Column("latency_ms", pa.float64(), "Milliseconds from question to answer, when it was really asked."),
         Column("attempts", pa.int32(), "How many times the call was tried.", nullable=False),
         Column("answered_at", pa.timestamp("us", tz="UTC"), "When the answer was really generated.", nullable=False),
+        Column("recorded", pa.bool_(), "Whether this run wrote the call to the recordings.", nullable=False),
     ),
 )
 

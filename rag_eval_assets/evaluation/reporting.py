@@ -25,6 +25,8 @@ from rag_eval_assets.report.markdown import summary_markdown
 from rag_eval_assets.report.schema import Corpus, InputTable, Report
 from rag_eval_assets.report.write import WrittenReport, write_report
 from rag_eval_assets.storage.store import Provenance, TableKey, data_version
+from rag_eval_assets.suite.models import LocalScorer
+from rag_eval_assets.suite.targets import EmbeddedTarget, ShellTarget
 from rag_eval_assets.tables import CALL_LOG, CORPUS, EVAL_EXAMPLES, GENERATED_ANSWERS, RETRIEVAL_MATCHES, SCORE_HISTORY
 from rag_eval_assets.targets.registry import target_models
 
@@ -214,11 +216,15 @@ def _models(evaluation: Evaluation, tables: _Tables) -> dict[str, dict[str, Any]
 
 def _notes(evaluation: Evaluation, target: str) -> list[str]:
     notes: list[str] = []
-    fault = evaluation.suite.suite.targets[target].planted_fault
+    config = evaluation.suite.suite.targets[target]
+    if isinstance(config, ShellTarget):
+        notes.append("This target is a command, whose answers are never recorded: they are unreplayable.")
+    fault = config.planted_fault if isinstance(config, EmbeddedTarget) else None
     if fault is not None:
         notes.append(f"This target is broken on purpose ({fault.replace('_', ' ')}), to show which figures notice.")
     retrieving = set(target_models(evaluation.suite, target))
-    shared = sorted(retrieving & {scorer.model for scorer in evaluation.suite.suite.scorers})
+    scoring = {scorer.model for scorer in evaluation.suite.suite.scorers if isinstance(scorer, LocalScorer)}
+    shared = sorted(retrieving & scoring)
     if not shared:
         return notes
     return [

@@ -57,12 +57,12 @@ def make_answers(evaluation: Evaluation, target: str) -> Outcome:
     suite, store = evaluation.suite, evaluation.store
     examples = store.read(evaluation.key(EVAL_EXAMPLES.name))
     documents = _current_documents(evaluation)
-    opened = open_target(suite, target, documents, evaluation.home.cache)
-    run = suite.suite.run
-    options = StageOptions(concurrency=run.concurrency, max_error_rate=run.max_error_rate)
+    run, config = suite.suite.run, suite.suite.targets[target]
+    options = StageOptions(run.concurrency, run.max_error_rate, config.generator)
     slug = suite.target_slugs[target]
     journal_path = evaluation.home.journals / evaluation.namespace / slug / f"{evaluation.run_date}.jsonl"
-    with Journal(journal_path) as journal:
+    with Journal(journal_path) as journal, evaluation.channel("target") as channel:
+        opened = open_target(suite, target, documents, evaluation.home.cache, channel)
         made = generate_answers(examples, opened, journal, options, evaluation.reporter)
         inputs = {
             EVAL_EXAMPLES.name: data_version(examples),

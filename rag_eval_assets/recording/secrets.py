@@ -7,7 +7,6 @@ import json
 import os
 import re
 import urllib.parse
-from dataclasses import dataclass
 from typing import Any
 
 REDACTED = "[redacted]"
@@ -23,19 +22,9 @@ _CREDENTIAL = re.compile(r"(?i)\b(bearer|basic)(\s+)[\w.~+/=-]{6,}")
 _PROVIDER_KEY = re.compile(r"\b(?:sk|pk|rk|ghp|gho|xox[abp]|hf|AKIA)[-_][\w*.-]{6,}|\bAKIA[0-9A-Z]{12,}")
 
 
-@dataclass(frozen=True)
-class Secret:
-    """A value that only the environment holds.
-
-    Attributes:
-        variable: name of the environment variable.
-    """
-
-    variable: str
-
-    def value(self) -> str | None:
-        """The value now; None where the variable is unset, empty or blank. Surrounding white space does not count."""
-        return os.environ.get(self.variable, "").strip() or None
+def secret_value(variable: str) -> str | None:
+    """The value of an environment variable now; None where it is unset or blank. White space around it is cut."""
+    return os.environ.get(variable, "").strip() or None
 
 
 class Redactor:

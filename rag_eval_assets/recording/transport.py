@@ -16,10 +16,13 @@ from types import TracebackType
 from typing import Any, Self
 
 import aiohttp
+import yarl
 
 from rag_eval_assets import __version__
+from rag_eval_assets.errors import ConfigurationError
+from rag_eval_assets.recording.calls import CallError
 from rag_eval_assets.recording.retries import RetryPolicy
-from rag_eval_assets.recording.secrets import Redactor, Secret
+from rag_eval_assets.recording.secrets import Redactor, secret_value
 
 USER_AGENT = f"rag-eval/{__version__}"
 
@@ -27,20 +30,8 @@ EXCERPT_CHARACTERS = 200
 """So much of a body stands in an error text."""
 
 
-class CallError(Exception):
-    """One call failed, after all its attempts. Its text holds no secret.
-
-    Attributes:
-        kind: what failed, in a word that equal causes share: the status (`401`, `429`, `500`), `transport`, `timeout`,
-            `bad_response` (a 2xx answer that is not what it should be), `too_large`, `blocked` (nothing may go out);
-            a channel adds `recording_missing` and `recording_corrupt`.
-        attempts: how many requests were sent, 0 where none was.
-    """
-
-    def __init__(self, kind: str, message: str, attempts: int = 1) -> None:
-        super().__init__(message)
-        self.kind = kind
-        self.attempts = attempts
+ERROR_BYTES = 16_384
+"""So much of the body of a refusal is read; the rest of it is of no interest."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +55,7 @@ class HttpResponse:
         attempts: requests that were sent, this one included.
         latency_ms: milliseconds of the attempt that succeeded.
         url: the request's URL as error texts may show it.
+        redactor: of the transport that received it.
     """
 
     status: int
@@ -72,6 +64,7 @@ class HttpResponse:
     attempts: int
     latency_ms: float
     url: str
+    redactor: Redactor = field(repr=False)
 
     def json(self) -> Any:
         """The body as JSON. Raises CallError `bad_response` where it is none, saying what it looks like instead."""
@@ -82,7 +75,8 @@ class HttpResponse:
 
     def bad(self, problem: str) -> CallError:
         """The error for a body that arrived and is not what it should be; permanent, so not tried again."""
-        return CallError("bad_response", f"the answer of {self.url} (status {self.status}) {problem}", self.attempts)
+        text = f"the answer of {self.url} (status {self.status}) {problem}"
+        return CallError("bad_response", self.redactor.error_text(text), self.attempts)
 
     def _looks_like(self) -> str:
         start = self.body[:EXCERPT_CHARACTERS].lstrip().lower()
@@ -131,20 +125,26 @@ class Transport:
             await self._session.close()
             self._session = None
 
-    def resolve(self, secret: Secret) -> str | None:
-        """The secret's value, which from now on is redacted; None where its variable is unset or empty.
+    def resolve(self, variable: str) -> str:
+        """The secret in an environment variable, which from now on is redacted.
 
         To be called where a call is really made: a replay then never needs the variable.
+
+        Raises:
+            ConfigurationError: the variable is unset or empty.
         """
-        value = secret.value()
-        if value is not None:
-            self.redactor.learn(value)
+        value = secret_value(variable)
+        if value is None:
+            raise ConfigurationError(
+                f"environment variable {variable!r} is unset or empty, and a call needs it",
+                fix="Set it, or replay recorded calls with --cache replay",
+            )
+        self.redactor.learn(value)
         return value
 
-    def bearer(self, secret: Secret | None) -> dict[str, str]:
-        """The Authorization header of a key, or no header where there is none."""
-        value = None if secret is None else self.resolve(secret)
-        return {} if value is None else {"Authorization": f"Bearer {value}"}
+    def bearer(self, variable: str | None) -> dict[str, str]:
+        """The Authorization header with the key in an environment variable; no header where none is named."""
+        return {} if variable is None else {"Authorization": f"Bearer {self.resolve(variable)}"}
 
     async def send(self, request: HttpRequest, policy: RetryPolicy) -> HttpResponse:
         """Send `request`, again where that may help.
@@ -171,7 +171,8 @@ class Transport:
         started = time.perf_counter()
         try:
             async with asyncio.timeout(policy.timeout_seconds), self._open(request) as response:
-                body = await _read(response, policy.max_response_bytes)
+                ok = 200 <= response.status < 300
+                body = await (_read(response, policy.max_response_bytes) if ok else response.content.read(ERROR_BYTES))
                 status, headers = response.status, {name.lower(): value for name, value in response.headers.items()}
         except TimeoutError:
             return _Failure("timeout", f"no whole answer within {policy.timeout_seconds:g} s", transient=True)
@@ -181,10 +182,10 @@ class Transport:
             return _Failure("bad_request", f"it cannot be sent ({type(error).__name__})")
         except (aiohttp.ClientError, OSError) as error:
             return _Failure("transport", _reason(error), transient=True)
-        if not 200 <= status < 300:
+        if not ok:
             return self._status_failure(status, headers, body)
         latency_ms = (time.perf_counter() - started) * 1000
-        return HttpResponse(status, headers, self.redactor.body(body), attempt, latency_ms, shown)
+        return HttpResponse(status, headers, self.redactor.body(body), attempt, latency_ms, shown, self.redactor)
 
     def _open(self, request: HttpRequest) -> aiohttp.client._RequestContextManager:  # pyright: ignore[reportPrivateUsage]
         if self._session is None:
@@ -196,7 +197,8 @@ class Transport:
             )
         return self._session.request(
             request.method,
-            request.url,
+            # As it is written: the library would otherwise decode what a template has encoded.
+            yarl.URL(request.url, encoded=request.url.isascii()),
             data=request.body,
             headers={"User-Agent": USER_AGENT, **request.headers},
             allow_redirects=False,  # a redirect could carry the key to another host, and turns POST into GET
@@ -239,6 +241,12 @@ async def _read(response: aiohttp.ClientResponse, limit: int) -> bytes:
             raise _TooLargeError
         parts.append(part)
     return b"".join(parts)
+
+
+def endpoint(url: str, path: str) -> str:
+    """`path` below `url`: slashes at the end of `url` do not count, its query stays (`?api-version=...` of Azure)."""
+    parts = urllib.parse.urlsplit(url)
+    return urllib.parse.urlunsplit(parts._replace(path=f"{parts.path.rstrip('/')}/{path}"))
 
 
 def excerpt(body: bytes) -> str:

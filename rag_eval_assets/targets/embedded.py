@@ -12,7 +12,7 @@ from typing import Any
 
 from rag_eval_assets.dataset.corpus import DocumentSet
 from rag_eval_assets.progress import Reporter, stage
-from rag_eval_assets.suite.models import EmbeddedTarget
+from rag_eval_assets.suite.targets import EmbeddedTarget
 from rag_eval_assets.targets.base import Answer, Passage
 from rag_eval_assets.targets.chunking import Chunk, chunk_document
 from rag_eval_assets.targets.index import Encoder, Index, Vectors, index_fingerprint, load_or_build_index

@@ -17,12 +17,13 @@ from typing import Any
 import pyarrow as pa
 
 from rag_eval_assets.canonical import is_unicode
-from rag_eval_assets.errors import InfrastructureError, describe_error
+from rag_eval_assets.errors import EvalError, InfrastructureError, describe_error
 from rag_eval_assets.progress import Reporter, Stage, stage
+from rag_eval_assets.recording.calls import CallError
 from rag_eval_assets.recording.journal import Journal
 from rag_eval_assets.status import AnswerStatus
 from rag_eval_assets.tables import CALL_LOG, GENERATED_ANSWERS
-from rag_eval_assets.targets.base import Answer, Passage, Target, TargetCallError
+from rag_eval_assets.targets.base import Answer, Passage, Target
 
 CODE_VERSION = "1"
 """Raised whenever the same answers would give another `generated_answers` table."""
@@ -30,7 +31,10 @@ CODE_VERSION = "1"
 DEAD_AFTER = 20
 """So many first calls that fail alike, in one of `DEAD_KINDS`, mean a dead target and not bad rows."""
 
-DEAD_KINDS = frozenset({"transport", "timeout", "401", "403", "404", "target_fault"})
+DEAD_KINDS = frozenset({"transport", "timeout", "401", "403", "404", "not_started", "target_fault"})
+
+MISSING = "recording_missing"
+"""A replay without the recording of a call. However many there are, each is a row that says what is missing."""
 
 
 @dataclass(frozen=True)
@@ -97,25 +101,37 @@ class _Asking:
         latency_ms = (time.perf_counter() - started) * 1000
         answered_at = dt.datetime.now(dt.UTC)
         if answer is not None:
-            record = {"answer": answer.to_json(), "latency_ms": latency_ms, "answered_at": answered_at.isoformat()}
-            self.journal.append(key, record)
+            how = answer.how
+            latency_ms = latency_ms if how.latency_ms is None else how.latency_ms
+            answered_at = how.answered_at or answered_at
+            if how.origin == "live":  # what can be replayed need not be kept twice
+                record = {"answer": answer.to_json(), "latency_ms": latency_ms, "answered_at": answered_at.isoformat()}
+                self.journal.append(key, record)
             self.answered += 1
             self.answers[place] = {**row_key, **self._row(answer)}
-            self.calls[place] = {**row_key, **_call("live", latency_ms, answer.attempts, answered_at)}
+            self.calls[place] = {
+                **row_key,
+                **_call(how.origin, latency_ms, answer.attempts, answered_at, recorded=how.recorded),
+            }
         elif error is not None:
-            self.answers[place] = {**row_key, **_error_row(error)}
-            self.calls[place] = {**row_key, **_call("live", latency_ms, error.attempts, answered_at)}
-            self._stop_if_dead(error)
+            missing = error.kind == MISSING
+            self.answers[place] = {**row_key, **_error_row(error, example["example_id"])}
+            origin = "missing" if missing else "live"
+            self.calls[place] = {**row_key, **_call(origin, latency_ms, error.attempts, answered_at)}
+            if not missing:
+                self._stop_if_dead(error)
 
-    async def _call(self, question: str, trial: int) -> tuple[Answer | None, TargetCallError | None]:
+    async def _call(self, question: str, trial: int) -> tuple[Answer | None, CallError | None]:
         try:
             return await self.target.answer(question, trial), None
-        except TargetCallError as error:
+        except CallError as error:
             return None, error
+        except EvalError:
+            raise  # a key that is not set, a damaged cassette: no question would fare better
         except Exception as error:  # noqa: BLE001 - a target's own fault costs one row, whatever it is
-            return None, TargetCallError("target_fault", describe_error(error))
+            return None, CallError("target_fault", describe_error(error))
 
-    def _stop_if_dead(self, error: TargetCallError) -> None:
+    def _stop_if_dead(self, error: CallError) -> None:
         self.failed[error.kind] += 1
         total, errors = len(self.examples), self.failed.total()
         alike = self.answered == 0 and len(self.failed) == 1 and error.kind in DEAD_KINDS
@@ -238,9 +254,19 @@ def _from_journal(record: dict[str, Any] | None) -> tuple[Answer, float, dt.date
         return None
 
 
-def _error_row(error: TargetCallError) -> dict[str, Any]:
-    return {"status": AnswerStatus.ERROR, "answer": None, "error": _whole_unicode(f"{error.kind}: {error}")}
+def _error_row(error: CallError, example_id: str) -> dict[str, Any]:
+    # A replay miss names its case, as EvalCore does: its text is what a reader searches the recordings for.
+    case = f"example {example_id!r}: " if error.kind == MISSING else ""
+    return {"status": AnswerStatus.ERROR, "answer": None, "error": _whole_unicode(f"{error.kind}: {case}{error}")}
 
 
-def _call(origin: str, latency_ms: float, attempts: int, answered_at: dt.datetime) -> dict[str, Any]:
-    return {"origin": origin, "latency_ms": latency_ms, "attempts": attempts, "answered_at": answered_at}
+def _call(
+    origin: str, latency_ms: float, attempts: int, answered_at: dt.datetime, *, recorded: bool = False
+) -> dict[str, Any]:
+    return {
+        "origin": origin,
+        "latency_ms": latency_ms,
+        "attempts": attempts,
+        "answered_at": answered_at,
+        "recorded": recorded,
+    }
