@@ -19,6 +19,7 @@ from rag_eval_assets.orchestration.lineage import asset_key, blueprints
 from rag_eval_assets.orchestration.resume import RESUMES_TAG, made_by, require_same_data, unfinished_runs
 from rag_eval_assets.orchestration.session import Session, session
 from rag_eval_assets.progress import Reporter
+from rag_eval_assets.recording.modes import FROM_THE_COMMAND_LINE, Modes
 from rag_eval_assets.report.write import WrittenReport
 from rag_eval_assets.storage.store import LocalStore
 from rag_eval_assets.suite.load import LoadedSuite
@@ -43,6 +44,7 @@ def execute(
     *,
     reporter: Reporter,
     targets: Sequence[str],
+    modes: Modes = FROM_THE_COMMAND_LINE,
     limit: int | None = None,
     resume: bool = False,
     verbose: bool = False,
@@ -57,6 +59,7 @@ def execute(
         run_date: the partition, YYYY-MM-DD.
         reporter: shows progress.
         targets: names of the targets to evaluate.
+        modes: what each channel of calls does with its recordings.
         limit: only the first so many examples.
         resume: keep the tables that the last, unfinished run of the date made and found good.
         verbose: show Dagster's own log on stderr.
@@ -73,7 +76,7 @@ def execute(
     ]
     config = {
         "loggers": {"console": {"config": {"log_level": "INFO" if verbose else "CRITICAL"}}},
-        "resources": {"evaluation": {"config": {} if limit is None else {"limit": limit}}},
+        "resources": {"evaluation": {"config": _overrides(modes, limit)}},
     }
     run_id = str(uuid.uuid4())
     with _instance(limit) as instance, session(Session(reporter)) as opened:
@@ -100,6 +103,11 @@ def execute(
     if not result.success and not opened.failures:
         opened.failures.append(InfrastructureError("the run failed without saying why", fix=_TRACE))
     return Executed(result.run_id, opened.reports, opened.failures)
+
+
+def _overrides(modes: Modes, limit: int | None) -> dict[str, str | int]:
+    given = {"cache_target": modes.target.value, "cache_embeddings": modes.embeddings.value}
+    return {**given, **({} if limit is None else {"limit": limit})}
 
 
 @contextmanager

@@ -101,6 +101,9 @@ class Recorded:
     answered_at: dt.datetime
 
 
+NOTES = "notes"
+"""Field of an output that holds what may differ between equal answers, such as tokens; no part of what is compared."""
+
 Batch = Callable[[Sequence[int]], Awaitable[Sequence[dict[str, Any] | Exception]]]
 """Makes the calls at these places, in one request where it can; a call that fails gives its exception."""
 
@@ -219,8 +222,14 @@ class Channel:
         if entry is None:
             return None
         self.counts["replayed"] += 1
+        notes = {NOTES: entry.meta[NOTES]} if NOTES in entry.meta else {}
         return Recorded(
-            dict(entry.response), "replayed", key, False, entry.meta.get("latency_ms"), _moment(entry.recorded_at)
+            {**entry.response, **notes},
+            "replayed",
+            key,
+            False,
+            entry.meta.get("latency_ms"),
+            _moment(entry.recorded_at),
         )
 
     def _missing(self, key: str, call: Call) -> MissingRecording:
@@ -310,10 +319,12 @@ class Channel:
         """Whether the answer is in the cassette now. Where it cannot be, it is kept all the same: it is paid for."""
         if self._cassette is None or self.mode not in (Mode.AUTO, Mode.LIVE):
             return False
-        meta = {"recorded_at": now.isoformat(), "latency_ms": round(latency_ms, 3)}
+        notes = {NOTES: answer[NOTES]} if NOTES in answer else {}
+        response = {name: value for name, value in answer.items() if name != NOTES}
+        meta = {"recorded_at": now.isoformat(), "latency_ms": round(latency_ms, 3), **notes}
         request = canonical_request(call.identity, call.text, call.trial)
         try:
-            self._cassette.put(Entry(call.key, request, answer, meta))
+            self._cassette.put(Entry(call.key, request, response, meta))
         except (OSError, ValueError, EvalError) as error:
             if not self._warned:
                 self._warned = True

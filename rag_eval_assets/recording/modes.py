@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 from dataclasses import dataclass
 from enum import StrEnum
+
+from rag_eval_assets.errors import ConfigurationError
 
 
 class Mode(StrEnum):
@@ -32,6 +35,22 @@ FROM_THE_COMMAND_LINE = Modes(target=Mode.AUTO, embeddings=Mode.AUTO)
 
 ON_A_SCHEDULE = Modes(target=Mode.LIVE, embeddings=Mode.AUTO)
 """A run date must measure the system of that date: with recorded answers, the second day would repeat the first."""
+
+
+def read_mode(given: str | None, field: str) -> Mode | None:
+    """The mode that `given` names; None where nothing is given.
+
+    Raises:
+        ConfigurationError: there is no such mode; the message names `field`.
+    """
+    if given is None:
+        return None
+    try:
+        return Mode(given)
+    except ValueError:
+        near = difflib.get_close_matches(given, list(Mode), n=1)
+        hint = f"Did you mean {str(near[0])!r}? " if near else ""
+        raise ConfigurationError(f"{field} is {given!r}", fix=f"{hint}Modes: {', '.join(Mode)}") from None
 
 
 def choose_modes(
