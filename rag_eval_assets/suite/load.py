@@ -20,6 +20,7 @@ from rag_eval_assets.canonical import content_hash
 from rag_eval_assets.errors import ConfigurationError
 from rag_eval_assets.suite.models import OUT_OF_SCOPE_TYPES, Suite
 from rag_eval_assets.suite.names import distinct_slugs, slug
+from rag_eval_assets.suite.targets import FROM_ENVIRONMENT
 
 DEFAULT_SUITE = "embedded"
 """The packaged suite that needs no network and no keys."""
@@ -196,6 +197,9 @@ def _first_line(error: BaseException) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 
+_NAMES_OF_VARIABLES = ("env", "api_key_env")
+
+
 def _fault(details: ErrorDetails, data: dict[str, Any]) -> str:
     """One fault as `path: message, got value`."""
     path = _path(details["loc"], data)
@@ -213,6 +217,9 @@ def _fault(details: ErrorDetails, data: dict[str, Any]) -> str:
     value = details["input"]
     if isinstance(value, dt.date):
         value = value.isoformat()
+    names_variable = details["type"] == "string_pattern_mismatch" and details["loc"][-1] in _NAMES_OF_VARIABLES
+    if details["type"] == "url_secret" or (names_variable and details["loc"][0] in _UNION_TAG_AT):
+        return f"{path}: {message[0].lower()}{message[1:]}"  # what stands there by mistake may be the secret itself
     shown = f", got {value!r}" if isinstance(value, str | int | float | bool) or value is None else ""
     return f"{path}: {message[0].lower()}{message[1:]}{shown}"
 
@@ -240,7 +247,7 @@ def _path(loc: tuple[int | str, ...], data: Any) -> str:
         try:
             node = node[part]
         except (KeyError, IndexError, TypeError):
-            if part != loc[-1]:
+            if part != loc[-1] or part == FROM_ENVIRONMENT:
                 continue
         parts.append(f"[{part}]" if isinstance(part, int) else f".{part}")
     return "".join(parts).lstrip(".") or "suite"

@@ -17,6 +17,9 @@ from rag_eval_assets.suite.urls import check_url
 QUESTION = "{question}"
 """Stands for the question in templates of URLs, bodies and prompts."""
 
+FROM_ENVIRONMENT = "from the environment"
+"""Tag of a header's value that is no text; it stands in no file, but in pydantic's places of faults."""
+
 VARIABLE_NAME = r"^[A-Za-z_][A-Za-z0-9_]*$"
 
 Pointer = Annotated[
@@ -95,11 +98,11 @@ class FromEnvironment(SuiteModel):
 
 
 def _header_kind(value: Any) -> str:
-    return "text" if isinstance(value, str) else "env"
+    return "text" if isinstance(value, str) else FROM_ENVIRONMENT
 
 
 HeaderValue = Annotated[
-    Annotated[str, Tag("text")] | Annotated[FromEnvironment, Tag("env")], Discriminator(_header_kind)
+    Annotated[str, Tag("text")] | Annotated[FromEnvironment, Tag(FROM_ENVIRONMENT)], Discriminator(_header_kind)
 ]
 
 
