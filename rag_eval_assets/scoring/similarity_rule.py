@@ -1,12 +1,8 @@
-"""The rule of the `similarity` scorer: the cosine of two vectors, and whether it reaches a threshold."""
+"""The rule of the `similarity` scorer: what the cosine of two vectors means for a threshold."""
 
 from __future__ import annotations
 
-import math
-
-import numpy as np
-from numpy.typing import NDArray
-
+from rag_eval_assets.recording.cassette.vectors import IncomparableError, Vector, cosine
 from rag_eval_assets.scoring.base import PairScore, Verdict
 from rag_eval_assets.status import ScoreStatus
 
@@ -15,28 +11,6 @@ SLACK = 1e-9
 
 _DECIMALS = 4
 _MOST_DECIMALS = 17
-
-Vector = NDArray[np.float64]
-
-
-class IncomparableError(ValueError):
-    """Two vectors have no cosine."""
-
-
-def cosine(left: Vector, right: Vector) -> float:
-    """Cosine of two vectors, in [-1, 1] and always finite.
-
-    Sums are exactly rounded, so that the value depends neither on the order of summation nor on the processor; vectors
-    are scaled by powers of two first, which moves no bit and keeps squares of 1e200 and 1e-200 apart from nothing.
-
-    Raises:
-        IncomparableError: the lengths differ, or a vector has no direction.
-    """
-    if len(left) != len(right):
-        raise IncomparableError(f"the vectors have different lengths ({len(left)} and {len(right)})")
-    first, second = _scaled(left), _scaled(right)
-    length = math.sqrt(_dot(first, first) * _dot(second, second))
-    return max(-1.0, min(1.0, _dot(first, second) / length))
 
 
 def judge(reference_vectors: list[Vector], candidate: Vector, threshold: float) -> PairScore:
@@ -60,18 +34,6 @@ def judge(reference_vectors: list[Vector], candidate: Vector, threshold: float) 
 def failing(status: ScoreStatus, threshold: float, reason: str) -> PairScore:
     """A pair without a score, which fails: its verdict's value is 0.0."""
     return PairScore(status, detail=reason, verdict=Verdict(False, 0.0, threshold, reason))
-
-
-def _scaled(vector: Vector) -> Vector:
-    largest = float(np.abs(vector).max()) if len(vector) else 0.0
-    if largest == 0.0:
-        raise IncomparableError("a vector of zero magnitude has no direction")
-    return np.ldexp(vector, -math.frexp(largest)[1])
-
-
-def _dot(left: Vector, right: Vector) -> float:
-    products: list[float] = (left * right).tolist()
-    return math.fsum(products)
 
 
 def _shown(value: float, threshold: float) -> str:
