@@ -117,7 +117,8 @@ CALL_LOG = TableSpec(
         Column(
             "origin",
             pa.string(),
-            "live, journal (an interrupted run's answer), replayed, or missing (from the recordings).",
+            "live, journal (an interrupted run's answer), replayed, missing (from the recordings), kept (of an earlier "
+            "run of the date, when only failed calls are made again).",
             nullable=False,
         ),
         Column("latency_ms", pa.float64(), "Milliseconds from question to answer, when it was really asked."),

@@ -51,6 +51,12 @@ def run(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the date's last run, which failed or was stopped.")
     ] = False,
+    only_failed: Annotated[
+        bool,
+        typer.Option(
+            "--only-failed", help="Ask again only what failed on the date; keep its other answers, score all."
+        ),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show Dagster's log as well.")] = False,
@@ -58,7 +64,16 @@ def run(
     """Evaluate a suite: ask every question, score every answer, write one report per target."""
     try:
         code, result = _evaluate(
-            suite, run_date, limit, target, cache, resume=resume, quiet=quiet, verbose=verbose, table=not as_json
+            suite,
+            run_date,
+            limit,
+            target,
+            cache,
+            resume=resume,
+            only_failed=only_failed,
+            quiet=quiet,
+            verbose=verbose,
+            table=not as_json,
         )
     except EvalError as error:
         if not as_json:
@@ -82,6 +97,7 @@ def _evaluate(
     cache: str | None,
     *,
     resume: bool,
+    only_failed: bool,
     quiet: bool,
     verbose: bool,
     table: bool,
@@ -92,6 +108,10 @@ def _evaluate(
         raise ConfigurationError(f"--limit is {limit}", fix="Give a number from 1")
     if limit is not None and resume:
         raise ConfigurationError("--resume and --limit are both given", fix="Samples keep no history to go on with")
+    if only_failed and (limit is not None or resume):
+        raise ConfigurationError(
+            f"--only-failed and {'--resume' if resume else '--limit'} are both given", fix="Leave one of them out"
+        )
     wanted = check_targets(suite, targets)
     given = suite.suite.cache
     modes = choose_modes(
@@ -112,6 +132,7 @@ def _evaluate(
                 modes=modes,
                 limit=limit,
                 resume=resume,
+                only_failed=only_failed,
                 verbose=verbose,
             )
         except EvalError:

@@ -27,6 +27,7 @@ class Evaluation:
         modes: what each channel of calls does with its recordings.
         limit: only the first so many examples. Such a run is a sample: its tables, journal and report stand apart
             from those of the suite, and it leaves no history.
+        only_failed: ask again only the questions whose call failed, and keep the other answers of the date.
         reporter: is told about progress.
     """
 
@@ -36,6 +37,7 @@ class Evaluation:
     store: TableStore
     modes: Modes = ON_A_SCHEDULE
     limit: int | None = None
+    only_failed: bool = False
     reporter: Reporter = SILENT
 
     @property

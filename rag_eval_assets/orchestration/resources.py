@@ -35,6 +35,11 @@ class EvaluationResource(dg.ConfigurableResource["EvaluationResource"]):
     cache_target: str | None = Field(default=None, description="The same for calls to targets alone.")
     cache_embeddings: str | None = Field(default=None, description="The same for calls for embeddings alone.")
 
+    only_failed: bool = Field(
+        default=False,
+        description="Ask again only the questions whose call failed; the other answers of the date are kept.",
+    )
+
     def modes(self, suite: LoadedSuite) -> Modes:
         """What each channel of calls does with its recordings.
 
@@ -64,6 +69,7 @@ class EvaluationResource(dg.ConfigurableResource["EvaluationResource"]):
             store=LocalStore(home.tables),
             modes=self.modes(suite),
             limit=self.limit,
+            only_failed=self.only_failed,
             reporter=_reporter(context),
         )
 

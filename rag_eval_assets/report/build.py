@@ -210,6 +210,7 @@ def _run(inputs: ReportInputs) -> Run:
             replayed=origins.count("replayed"),
             recorded=sum(map(bool, inputs.call_log["recorded"].to_pylist())),
             missing=origins.count("missing"),
+            kept=origins.count("kept"),
         ),
         scorer_calls=dict(facts.scorer_calls),
         host=facts.host,

@@ -225,6 +225,7 @@ class Calls(ReportModel):
     replayed: int
     recorded: int
     missing: int = Field(0, description="Replay found no recording of them.")
+    kept: int = Field(0, description="Of an earlier run of the date, when only failed calls were made again.")
 
 
 class ScorerCalls(ReportModel):

@@ -10,7 +10,7 @@ import datetime as dt
 import math
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -61,6 +61,10 @@ class Generated:
     counts: dict[str, int]
 
 
+Kept = Mapping[tuple[str, int], tuple[dict[str, Any], dict[str, Any]]]
+"""Example and trial to a row of `generated_answers` and a line of `call_log` that stand as they are."""
+
+
 @dataclass
 class _Asking:
     """One run of the stage."""
@@ -73,6 +77,7 @@ class _Asking:
     identity: dict[str, Any]
     answers: list[dict[str, Any] | None]
     calls: list[dict[str, Any] | None]
+    kept: Kept
     failed: Counter[str] = field(default_factory=Counter[str])
     answered: int = 0
     """Calls of this run that were answered; what the journal held does not show that the target is alive now."""
@@ -88,6 +93,11 @@ class _Asking:
 
     async def ask(self, place: int, trial: int) -> None:
         example = self.examples[place]
+        standing = self.kept.get((example["example_id"], trial))
+        if standing is not None:
+            self.answers[place], line = standing
+            self.calls[place] = {**line, "origin": "kept", "recorded": False}
+            return
         key = Journal.key(self.identity, example["example_id"], example["question"], trial)
         row_key = {"example_id": example["example_id"], "trial": trial}
         kept = _from_journal(self.journal.get(key))
@@ -134,8 +144,9 @@ class _Asking:
     def _stop_if_dead(self, error: CallError) -> None:
         self.failed[error.kind] += 1
         total, errors = len(self.examples), self.failed.total()
+        asked = total - len(self.kept)
         alike = self.answered == 0 and len(self.failed) == 1 and error.kind in DEAD_KINDS
-        if alike and errors >= min(DEAD_AFTER, total):
+        if alike and errors >= min(DEAD_AFTER, asked):
             raise InfrastructureError(
                 f"the first {errors} calls all failed ({error.kind}): {error}",
                 fix="The target looks dead, so the stage stopped; nothing was committed, and a new run resumes",
@@ -162,9 +173,14 @@ class _Asking:
 
 
 def generate_answers(
-    examples: pa.Table, target: Target, journal: Journal, options: StageOptions, reporter: Reporter
+    examples: pa.Table,
+    target: Target,
+    journal: Journal,
+    options: StageOptions,
+    reporter: Reporter,
+    kept: Kept | None = None,
 ) -> Generated:
-    """Ask `target` every question of `examples` (schema `tables.EVAL_EXAMPLES`).
+    """Ask `target` every question of `examples` (schema `tables.EVAL_EXAMPLES`) that `kept` does not answer.
 
     Returns:
         One row per example and trial, in the order of `examples`, whatever the concurrency.
@@ -172,11 +188,16 @@ def generate_answers(
     Raises:
         InfrastructureError: the target is dead or fails too often; the journal keeps what was answered.
     """
-    return asyncio.run(_generate(examples.to_pylist(), target, journal, options, reporter))
+    return asyncio.run(_generate(examples.to_pylist(), target, journal, options, reporter, kept or {}))
 
 
 async def _generate(
-    examples: list[dict[str, Any]], target: Target, journal: Journal, options: StageOptions, reporter: Reporter
+    examples: list[dict[str, Any]],
+    target: Target,
+    journal: Journal,
+    options: StageOptions,
+    reporter: Reporter,
+    kept: Kept,
 ) -> Generated:
     try:
         await target.prepare(reporter)
@@ -190,6 +211,7 @@ async def _generate(
                 target.identity(),
                 [None] * len(examples),
                 [None] * len(examples),
+                kept,
             )
             places = iter(range(len(examples)))
             await _all_or_first_error([asking.work(places) for _ in range(options.concurrency)])
