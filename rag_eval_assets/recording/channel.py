@@ -177,7 +177,9 @@ class Channel:
         slots = asyncio.Semaphore(concurrency)
         if self.mode is Mode.OFF:
             groups = _groups(list(enumerate(calls)), batch_size)
-            made = await _gather([self._in_slot(slots, self._make(dict(group), live)) for group in groups])
+            made = await _gather(
+                [self._in_slot(slots, lambda group=group: self._make(dict(group), live)) for group in groups]
+            )
             return [outcome for outcomes in made for outcome in outcomes]
         keys = [call.key for call in calls]
         first = {key: place for place, key in reversed(list(enumerate(keys)))}
@@ -194,15 +196,15 @@ class Channel:
             return await self._through_cassette(wanted, lambda keys: live([places[key] for key in keys]))
 
         groups = _groups(sorted(open_keys, key=lambda pair: pair[1]), batch_size)
-        for made in await _gather([self._in_slot(slots, group_made(group)) for group in groups]):
+        for made in await _gather([self._in_slot(slots, lambda group=group: group_made(group)) for group in groups]):
             outcomes.update(made)
         self._fresh.update({k: o for k, o in outcomes.items() if isinstance(o, Recorded) and o.origin == "live"})
         return [outcomes[key] for key in keys]
 
     @staticmethod
-    async def _in_slot(slots: asyncio.Semaphore, work: Awaitable[Any]) -> Any:
+    async def _in_slot(slots: asyncio.Semaphore, work: Callable[[], Awaitable[Any]]) -> Any:
         async with slots:
-            return await work
+            return await work()
 
     def _known(self, key: str, call: Call) -> Recorded | Exception | None:
         """What needs no call: a recording, in replay also its absence; in `live` what this channel has just got."""
