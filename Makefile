@@ -23,7 +23,7 @@ SIZES ?= 16 64 250 1000 4000
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test lint ui bench clean
+.PHONY: help demo test soak lint ui bench clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+: .*## ' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/'
@@ -33,6 +33,9 @@ demo: $(VENV)/.installed-run ## evaluate the bundled suite and say where the rep
 
 test: $(VENV)/.installed-dev lint ## lint, type check, and run every test
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+
+soak: $(VENV)/.installed-dev ## the tests that take minutes: runs killed at many moments
+	$(BIN)/python -m pytest -m soak
 
 lint: $(VENV)/.installed-dev ## ruff and pyright alone
 	$(BIN)/ruff check

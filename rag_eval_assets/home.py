@@ -50,6 +50,10 @@ class Home:
         """Answers of partitions that are not committed yet."""
         return self.root / "journals"
 
+    def cassette(self, suite: str) -> Path:
+        """Recordings of a packaged suite, by its slug; any other suite keeps them beside its file."""
+        return self.root / "cassettes" / suite
+
     @property
     def cache(self) -> Path:
         """What can be deleted at any time and is computed again, such as the embedded target's index."""

@@ -45,6 +45,8 @@ class ScoreStatus(StrEnum):
     """A text holds lone surrogates and so is no Unicode text."""
     UNTOKENIZABLE = "untokenizable"
     """A text holds characters but the model's tokenizer makes no token of them (zero-width spaces, say)."""
+    INCOMPARABLE = "incomparable"
+    """The embeddings of the two texts have no cosine: one has no direction, or their lengths differ."""
     TARGET_ERROR = "target_error"
     """There is no candidate since the call failed."""
     SCORER_ERROR = "scorer_error"

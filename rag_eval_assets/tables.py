@@ -114,10 +114,17 @@ CALL_LOG = TableSpec(
     grain="one row per example and trial",
     columns=(
         *_ROW_KEY,
-        Column("origin", pa.string(), "live, journal (an interrupted run's answer) or replayed.", nullable=False),
+        Column(
+            "origin",
+            pa.string(),
+            "live, journal (an interrupted run's answer), replayed, missing (from the recordings), kept (of an earlier "
+            "run of the date, when only failed calls are made again).",
+            nullable=False,
+        ),
         Column("latency_ms", pa.float64(), "Milliseconds from question to answer, when it was really asked."),
         Column("attempts", pa.int32(), "How many times the call was tried.", nullable=False),
         Column("answered_at", pa.timestamp("us", tz="UTC"), "When the answer was really generated.", nullable=False),
+        Column("recorded", pa.bool_(), "Whether this run wrote the call to the recordings.", nullable=False),
     ),
 )
 
@@ -137,8 +144,17 @@ RETRIEVAL_MATCHES = TableSpec(
 )
 
 
-def score_table(name: str, description: str, values: dict[str, str]) -> TableSpec:
-    """The table of a scorer: row key, status, detail, truncated, and one nullable float column per value."""
+VERDICT = (
+    Column("passed", pa.bool_(), "Whether the value reaches the threshold; null where there was no answer to judge."),
+    Column("value", pa.float64(), "What is compared with the threshold: the score, or 0.0 where there is none."),
+    Column("threshold", pa.float64(), "The suite's threshold."),
+    Column("reason", pa.string(), "Why it did not pass; null where it did."),
+)
+"""Columns that only scorers with a threshold have."""
+
+
+def score_table(name: str, description: str, values: dict[str, str], *, verdict: tuple[Column, ...] = ()) -> TableSpec:
+    """The table of a scorer: row key, status, detail, perhaps a verdict, truncated, and a nullable float per value."""
     return TableSpec(
         name=name,
         description=description,
@@ -147,6 +163,7 @@ def score_table(name: str, description: str, values: dict[str, str]) -> TableSpe
             *_ROW_KEY,
             Column("status", pa.string(), "scored, or why there is no score.", nullable=False),
             Column("detail", pa.string(), "Further explanation of the status."),
+            *verdict,
             Column("truncated", pa.bool_(), "Whether the model saw only the beginning of a text.", nullable=False),
             *[Column(value, pa.float64(), text) for value, text in values.items()],
         ),
@@ -168,6 +185,38 @@ SENTENCE_COSINE = score_table(
     "Cosine between the sentence embeddings of each generated answer and its reference answer.",
     {"cosine": "Cosine of the two sentence embeddings, in [-1, 1]; it may be negative."},
 )
+
+
+def similarity_table(name: str) -> TableSpec:
+    """The table of a `similarity` scorer that goes by `name`."""
+    return score_table(
+        name,
+        "Cosine between the embeddings of each generated answer and its reference answer, against a threshold.",
+        {"similarity": "Cosine of the two embeddings, in [-1, 1]; it may be negative."},
+        verdict=VERDICT,
+    )
+
+
+def scorer_calls_table(scorer: str) -> TableSpec:
+    """How a scorer that calls a service came by what it needed; a table of its own, since equal runs differ in it."""
+    counts = {
+        "live": "Texts that were sent to the service.",
+        "replayed": "Texts whose recordings were used.",
+        "recorded": "Texts that were recorded.",
+        "missing": "Texts that replay found no recording of.",
+        "requests": "Requests that were made, without further attempts.",
+    }
+    return TableSpec(
+        name=f"{scorer}_calls",
+        description="How the scorer's calls were answered, and what they cost.",
+        grain="one row",
+        columns=(
+            *[Column(name, pa.int64(), text, nullable=False) for name, text in counts.items()],
+            Column("tokens", pa.int64(), "Tokens of all texts, recorded ones included, as the service says."),
+            Column("cost_usd", pa.float64(), "Their cost in US dollars at the suite's price; null where it has none."),
+        ),
+    )
+
 
 SCORE_HISTORY = TableSpec(
     name="score_history",

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from rag_eval_assets import __version__
-from rag_eval_assets.cli import init, report, run, scores_cache, ui, validate
+from rag_eval_assets.cli import cassette, init, report, run, scores_cache, ui, validate
 
 app = typer.Typer(
     help="Measure the quality of a RAG system over time. Exit codes: 0 done, 1 quality, 2 configuration, "
@@ -23,6 +23,7 @@ app.command()(validate.schema)
 app.command()(ui.ui)
 app.add_typer(report.app, name="report")
 app.add_typer(scores_cache.app, name="scores-cache")
+app.add_typer(cassette.app, name="cassette")
 
 
 def _version(wanted: bool) -> None:

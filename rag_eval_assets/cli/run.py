@@ -11,7 +11,15 @@ from typing import Annotated, Any
 import typer
 
 from rag_eval_assets.cli.console import print_error, progress_reporter, stderr, stdout
-from rag_eval_assets.errors import ConfigurationError, EvalError, InfrastructureError, describe_error
+from rag_eval_assets.errors import (
+    ConfigurationError,
+    EvalError,
+    InfrastructureError,
+    QualityError,
+    RecordingMissingError,
+    describe_error,
+)
+from rag_eval_assets.recording.modes import FROM_THE_COMMAND_LINE, choose_modes, read_mode
 from rag_eval_assets.report.schema import Report
 from rag_eval_assets.report.write import WrittenReport
 from rag_eval_assets.suite.load import DEFAULT_SUITE, LoadedSuite, load_suite
@@ -33,8 +41,23 @@ def run(
     target: Annotated[
         list[str] | None, typer.Option("--target", metavar="NAME", help="Only this target; may be repeated.")
     ] = None,
+    cache: Annotated[
+        str | None,
+        typer.Option(
+            "--cache",
+            metavar="MODE",
+            help="Recordings of calls: auto (replay, else call and record), replay (never call), live (call, record "
+            "anew) or off. By default as the suite says, else auto.",
+        ),
+    ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the date's last run, which failed or was stopped.")
+    ] = False,
+    only_failed: Annotated[
+        bool,
+        typer.Option(
+            "--only-failed", help="Ask again only what failed on the date; keep its other answers, score all."
+        ),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.")] = False,
@@ -43,7 +66,16 @@ def run(
     """Evaluate a suite: ask every question, score every answer, write one report per target."""
     try:
         code, result = _evaluate(
-            suite, run_date, limit, target, resume=resume, quiet=quiet, verbose=verbose, table=not as_json
+            suite,
+            run_date,
+            limit,
+            target,
+            cache,
+            resume=resume,
+            only_failed=only_failed,
+            quiet=quiet,
+            verbose=verbose,
+            table=not as_json,
         )
     except EvalError as error:
         if not as_json:
@@ -64,8 +96,10 @@ def _evaluate(
     run_date: str | None,
     limit: int | None,
     targets: list[str] | None,
+    cache: str | None,
     *,
     resume: bool,
+    only_failed: bool,
     quiet: bool,
     verbose: bool,
     table: bool,
@@ -76,7 +110,15 @@ def _evaluate(
         raise ConfigurationError(f"--limit is {limit}", fix="Give a number from 1")
     if limit is not None and resume:
         raise ConfigurationError("--resume and --limit are both given", fix="Samples keep no history to go on with")
+    if only_failed and (limit is not None or resume):
+        raise ConfigurationError(
+            f"--only-failed and {'--resume' if resume else '--limit'} are both given", fix="Leave one of them out"
+        )
     wanted = check_targets(suite, targets)
+    given = suite.suite.cache
+    modes = choose_modes(
+        FROM_THE_COMMAND_LINE, suite=(given.target, given.embeddings), both=read_mode(cache, "--cache")
+    )
     with progress_reporter(quiet=quiet) as reporter:
         from rag_eval_assets.evaluation.preflight import needs, require
 
@@ -89,8 +131,10 @@ def _evaluate(
                 date,
                 reporter=reporter,
                 targets=wanted,
+                modes=modes,
                 limit=limit,
                 resume=resume,
+                only_failed=only_failed,
                 verbose=verbose,
                 tell=None if quiet else _tell,
             )
@@ -111,17 +155,39 @@ def _evaluate(
     taken_over = sum(written.report.run.calls.journal for written in done.reports)
     if taken_over and not quiet:
         _tell(f"{counted(taken_over, 'answer')} of a run that was stopped taken over, and not asked for again")
-    for failure in {str(failure): failure for failure in done.failures}.values():  # two stages may fail alike
+    failures = done.failures or unmet(suite, done.reports)
+    for failure in {str(failure): failure for failure in failures}.values():  # two stages may fail alike
         print_error(failure)
     result = result_json(done.reports)
-    if done.failures:
-        first = done.failures[0]
+    if failures:
+        first = failures[0]
         return first.exit_code, _with_error(result, first)
     return 0, result
 
 
 def _tell(line: str) -> None:
     stderr().print(sanitize(line), markup=False, soft_wrap=True)
+
+
+def unmet(suite: LoadedSuite, reports: list[WrittenReport]) -> list[EvalError]:
+    """What the reports of a finished run say against it: calls without recording, then conditions that are not met."""
+    missing: list[EvalError] = []
+    quality: list[EvalError] = []
+    for report in (written.report for written in reports):
+        count = sum(calls.missing for calls in (report.run.calls, *report.run.scorer_calls.values()))
+        if count:
+            missing.append(
+                RecordingMissingError(
+                    f"{report.target}: {count} calls have no recording; the report names them",
+                    fix=f"Record them: `rag-eval run {suite.path.name} --cache auto`",
+                )
+            )
+        quality.extend(
+            QualityError(f"{report.target}: {gate.name} is not met: {gate.reason or gate.value}")
+            for gate in report.gates.results
+            if gate.outcome == "fail"
+        )
+    return [*missing, *quality]
 
 
 def _with_error(result: dict[str, Any], error: EvalError) -> dict[str, Any]:
@@ -165,15 +231,23 @@ def result_json(reports: list[WrittenReport]) -> dict[str, Any]:
     """What `--json` prints: one entry per report, and the only one's fields at top level as well."""
     entries = [_entry(written) for written in reports]
     runs = [written.report for written in reports]
-    calls = {
-        "live": sum(report.run.calls.live for report in runs),
-        "journal": sum(report.run.calls.journal for report in runs),
-        "replayed": sum(report.run.calls.replayed for report in runs),
-        "recorded": sum(report.run.calls.recorded for report in runs),
-    }
+    calls = _calls(runs)
     seconds = {name: value for report in runs for name, value in _seconds(report, len(runs) > 1).items()}
     alone = entries[0] if len(entries) == 1 else {}
     return {**alone, "reports": entries, "seconds": seconds, "calls": calls}
+
+
+def _calls(reports: list[Report]) -> dict[str, Any]:
+    """Calls of all reports by what became of them, in all and per channel."""
+    channels = {
+        "target": [report.run.calls.model_dump() for report in reports],
+        "embeddings": [calls.model_dump() for report in reports for calls in report.run.scorer_calls.values()],
+    }
+    kinds = ("live", "journal", "replayed", "recorded", "missing")
+    by_channel = {
+        name: {kind: sum(int(row.get(kind, 0)) for row in rows) for kind in kinds} for name, rows in channels.items()
+    }
+    return {**{kind: sum(counts[kind] for counts in by_channel.values()) for kind in kinds}, **by_channel}
 
 
 def _entry(written: WrittenReport) -> dict[str, Any]:

@@ -112,6 +112,13 @@ def check_drift(evaluation: Evaluation, target: str) -> CheckOutcome:
     )
 
 
+def check_gates(evaluation: Evaluation, target: str) -> CheckOutcome:
+    """The conditions that the suite sets are met, such as that every answer passes every threshold."""
+    outcome = str(_report_line(evaluation.key(EVAL_REPORT, target), evaluation)["gate_outcome"])
+    said = {"none": "the suite sets no condition", "pass": "met", "fail": "not met; the report says which"}
+    return CheckOutcome(outcome != "fail", said[outcome])
+
+
 def _schema_faults(table: pa.Table, spec: TableSpec) -> list[str]:
     declared = {column.name: column.dtype for column in spec.columns}
     found = dict(zip(table.schema.names, table.schema.types, strict=True))

@@ -14,11 +14,11 @@ def configuration_hash(suite: LoadedSuite, table: str, target: str) -> str:
     """Hash of the settings that `generated_answers`, `retrieval_matches` or a scorer's table depends on."""
     content = suite.suite
     if table == GENERATED_ANSWERS.name:
-        return content_hash(content.targets[target].model_dump(mode="json"))
+        return content_hash(content.targets[target].settings())
     if table == RETRIEVAL_MATCHES.name:
         return content_hash(content.retrieval.model_dump(mode="json"))
     scorer = next(scorer for scorer in content.scorers if scorer.name == table)
-    return content_hash(scorer.model_dump(mode="json"))
+    return content_hash(scorer.settings())
 
 
 def code_version(base: str, suite: LoadedSuite, table: str, target: str) -> str:

@@ -9,6 +9,7 @@ from rag_eval_assets.dataset.corpus import load_corpus
 from rag_eval_assets.dataset.examples import load_examples
 from rag_eval_assets.errors import ConfigurationError
 from rag_eval_assets.suite.load import LoadedSuite
+from rag_eval_assets.suite.models import LocalScorer
 from rag_eval_assets.targets.registry import target_models
 from rag_eval_assets.weights.resolve import resolve
 from rag_eval_assets.wording import counted
@@ -69,4 +70,5 @@ def _examples(suite: LoadedSuite) -> str:
 
 def _model_ids(suite: LoadedSuite) -> list[str]:
     of_targets = [model for name in suite.suite.targets for model in target_models(suite, name)]
-    return list(dict.fromkeys([*of_targets, *(scorer.model for scorer in suite.suite.scorers)]))
+    of_scorers = [scorer.model for scorer in suite.suite.scorers if isinstance(scorer, LocalScorer)]
+    return list(dict.fromkeys([*of_targets, *of_scorers]))

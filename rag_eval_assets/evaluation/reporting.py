@@ -18,14 +18,25 @@ from rag_eval_assets.report import build as build_module
 from rag_eval_assets.report.build import DatasetFacts, ReportInputs, RunFacts, build_report
 from rag_eval_assets.report.chart import as_markdown, score_chart
 from rag_eval_assets.report.examples import example_rows
+from rag_eval_assets.report.gates import judge_policy
 from rag_eval_assets.report.history import history_row
 from rag_eval_assets.report.host import host_facts, package_versions
 from rag_eval_assets.report.html import main_values
 from rag_eval_assets.report.markdown import summary_markdown
-from rag_eval_assets.report.schema import Corpus, InputTable, Report
+from rag_eval_assets.report.schema import Corpus, InputTable, Report, ScorerCalls
 from rag_eval_assets.report.write import WrittenReport, write_report
 from rag_eval_assets.storage.store import Provenance, TableKey, data_version
-from rag_eval_assets.tables import CALL_LOG, CORPUS, EVAL_EXAMPLES, GENERATED_ANSWERS, RETRIEVAL_MATCHES, SCORE_HISTORY
+from rag_eval_assets.suite.models import LocalScorer
+from rag_eval_assets.suite.targets import EmbeddedTarget, ShellTarget
+from rag_eval_assets.tables import (
+    CALL_LOG,
+    CORPUS,
+    EVAL_EXAMPLES,
+    GENERATED_ANSWERS,
+    RETRIEVAL_MATCHES,
+    SCORE_HISTORY,
+    scorer_calls_table,
+)
 from rag_eval_assets.targets.registry import target_models
 
 EVAL_REPORT = "eval_report"
@@ -74,6 +85,7 @@ class _Tables:
     call_log: pa.Table
     matches: pa.Table
     scores: dict[str, pa.Table]
+    calls: dict[str, pa.Table]
     provenance: dict[str, Provenance]
     versions: dict[str, str]
 
@@ -128,6 +140,7 @@ def _read_tables(evaluation: Evaluation, target: str) -> _Tables:
     store = evaluation.store
     shared = {CORPUS.name: None, EVAL_EXAMPLES.name: None}
     scorers = [scorer.name for scorer in evaluation.suite.suite.scorers]
+    called = {name: evaluation.key(scorer_calls_table(name).name, target) for name in scorers}
     own = dict.fromkeys((GENERATED_ANSWERS.name, CALL_LOG.name, RETRIEVAL_MATCHES.name, *scorers), target)
     keys = {name: evaluation.key(name, owner) for name, owner in {**shared, **own}.items()}
     read = {name: store.read_with_provenance(key) for name, key in keys.items()}
@@ -153,6 +166,7 @@ def _read_tables(evaluation: Evaluation, target: str) -> _Tables:
         tables[CALL_LOG.name],
         tables[RETRIEVAL_MATCHES.name],
         {name: tables[name] for name in scorers},
+        {name: store.read(key) for name, key in called.items() if store.exists(key)},
         provenance,
         versions,
     )
@@ -178,6 +192,7 @@ def _report_inputs(
         run=_run_facts(evaluation, identity, tables),
         corpus=Corpus(fingerprint=corpus["fingerprint"], documents=corpus["documents"]),
         models=_models(evaluation, tables),
+        gates=judge_policy(rows, suite.policy),
         notes=_notes(evaluation, target),
         max_examples=suite.report.max_examples,
     )
@@ -200,6 +215,7 @@ def _run_facts(evaluation: Evaluation, identity: RunIdentity, tables: _Tables) -
         env=evaluation.suite.suite.report.env,
         host=host_facts(),
         seconds=seconds,
+        scorer_calls={name: ScorerCalls.model_validate(row.to_pylist()[0]) for name, row in tables.calls.items()},
         versions=package_versions(),
         inputs=inputs,
     )
@@ -214,11 +230,15 @@ def _models(evaluation: Evaluation, tables: _Tables) -> dict[str, dict[str, Any]
 
 def _notes(evaluation: Evaluation, target: str) -> list[str]:
     notes: list[str] = []
-    fault = evaluation.suite.suite.targets[target].planted_fault
+    config = evaluation.suite.suite.targets[target]
+    if isinstance(config, ShellTarget):
+        notes.append("This target is a command, whose answers are never recorded: they are unreplayable.")
+    fault = config.planted_fault if isinstance(config, EmbeddedTarget) else None
     if fault is not None:
         notes.append(f"This target is broken on purpose ({fault.replace('_', ' ')}), to show which figures notice.")
     retrieving = set(target_models(evaluation.suite, target))
-    shared = sorted(retrieving & {scorer.model for scorer in evaluation.suite.suite.scorers})
+    scoring = {scorer.model for scorer in evaluation.suite.suite.scorers if isinstance(scorer, LocalScorer)}
+    shared = sorted(retrieving & scoring)
     if not shared:
         return notes
     return [

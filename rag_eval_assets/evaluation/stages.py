@@ -14,19 +14,27 @@ from rag_eval_assets.errors import InfrastructureError
 from rag_eval_assets.evaluation.configuration import FACT, configuration_hash
 from rag_eval_assets.evaluation.context import Evaluation, Outcome
 from rag_eval_assets.evaluation.preview import preview
+from rag_eval_assets.evaluation.rerun import kept_answers
+from rag_eval_assets.evaluation.scorers import open_scorer
 from rag_eval_assets.recording.journal import Journal
 from rag_eval_assets.retrieval import table as retrieval_module
 from rag_eval_assets.retrieval.matching import MatchSettings
 from rag_eval_assets.retrieval.table import match_table
-from rag_eval_assets.scoring.base import Scorer, value_names
+from rag_eval_assets.scoring.base import value_names
 from rag_eval_assets.scoring.cache import Caches, cache_folder, describe_events, open_caches
-from rag_eval_assets.scoring.registry import build_scorer
-from rag_eval_assets.scoring.stores import Stores
+from rag_eval_assets.scoring.similarity import Similarity
 from rag_eval_assets.scoring.table import score_table
 from rag_eval_assets.status import MatchStatus, ScoreStatus
 from rag_eval_assets.storage.store import Provenance, data_version
 from rag_eval_assets.suite.load import LoadedSuite
-from rag_eval_assets.tables import CALL_LOG, CORPUS, EVAL_EXAMPLES, GENERATED_ANSWERS, RETRIEVAL_MATCHES
+from rag_eval_assets.tables import (
+    CALL_LOG,
+    CORPUS,
+    EVAL_EXAMPLES,
+    GENERATED_ANSWERS,
+    RETRIEVAL_MATCHES,
+    scorer_calls_table,
+)
 from rag_eval_assets.targets import stage as stage_module
 from rag_eval_assets.targets.registry import open_target
 from rag_eval_assets.targets.stage import StageOptions, generate_answers
@@ -59,13 +67,14 @@ def make_answers(evaluation: Evaluation, target: str) -> Outcome:
     suite, store = evaluation.suite, evaluation.store
     examples = store.read(evaluation.key(EVAL_EXAMPLES.name))
     documents = _current_documents(evaluation)
-    opened = open_target(suite, target, documents, evaluation.home.cache)
-    run = suite.suite.run
-    options = StageOptions(concurrency=run.concurrency, max_error_rate=run.max_error_rate)
+    run, config = suite.suite.run, suite.suite.targets[target]
+    options = StageOptions(run.concurrency, run.max_error_rate, config.generator)
+    kept = kept_answers(evaluation, target) if evaluation.only_failed else None
     slug = suite.target_slugs[target]
     journal_path = evaluation.home.journals / evaluation.namespace / slug / f"{evaluation.run_date}.jsonl"
-    with Journal(journal_path) as journal:
-        made = generate_answers(examples, opened, journal, options, evaluation.reporter)
+    with Journal(journal_path) as journal, evaluation.channel("target") as channel:
+        opened = open_target(suite, target, documents, evaluation.home.cache, channel)
+        made = generate_answers(examples, opened, journal, options, evaluation.reporter, kept)
         inputs = {
             EVAL_EXAMPLES.name: data_version(examples),
             CORPUS.name: data_version(documents.manifest()),
@@ -103,17 +112,19 @@ def make_matches(evaluation: Evaluation, target: str) -> Outcome:
 
 def make_scores(evaluation: Evaluation, target: str, scorer_name: str) -> Outcome:
     """How near each generated answer is to its reference answer, by one scorer."""
-    caches = open_caches(cache_folder(evaluation.home))
-    scorer = open_scorer(evaluation.suite, scorer_name, caches.stores)
     examples, answers, inputs = _examples_and_answers(evaluation, target)
-    scores = score_table(scorer, examples, answers, evaluation.reporter)
-    notes = _cache_notes(caches)
+    caches = open_caches(cache_folder(evaluation.home))
+    with open_scorer(evaluation, scorer_name, caches.stores) as scorer:
+        scores = score_table(scorer, examples, answers, evaluation.reporter)
     counts = _status_counts(scores, [str(status) for status in ScoreStatus])
     counts["truncated"] = sum(map(bool, scores.column("truncated").to_pylist()))
     facts = {"scorer": scorer.describe(), FACT: configuration_hash(evaluation.suite, scorer_name, target)}
     provenance = Provenance(scorer.code_version, inputs, counts, facts)
+    notes = _keep_calls(evaluation, target, scorer) if isinstance(scorer, Similarity) else _cache_notes(caches)
     stored = evaluation.store.write(evaluation.key(scorer.spec.name, target), scores, provenance)
     metrics = {"scored": float(counts[ScoreStatus.SCORED]), **_means(scores, value_names(scorer.spec))}
+    if "passed" in scores.schema.names:
+        metrics["passed"] = float(sum(map(bool, scores.column("passed").to_pylist())))
     return Outcome(stored, counts, metrics, preview(scores), notes)
 
 
@@ -126,17 +137,17 @@ def _cache_notes(caches: Caches) -> dict[str, str]:
     return {**notes, **({"cache troubles": "; ".join(troubles)} if troubles else {})}
 
 
+def _keep_calls(evaluation: Evaluation, target: str, scorer: Similarity) -> dict[str, str]:
+    """Store how the scorer's calls were answered, apart from its scores, which equal runs have in common."""
+    calls, spec = scorer.calls(), scorer_calls_table(scorer.name)
+    row = pa.Table.from_pylist([calls], schema=spec.schema)
+    evaluation.store.write(evaluation.key(spec.name, target), row, Provenance(scorer.code_version))
+    return {"calls": ", ".join(f"{calls[name]} {name}" for name in ("live", "replayed", "recorded", "missing"))}
+
+
 def match_settings(suite: LoadedSuite) -> MatchSettings:
     """The suite's `retrieval` block as the matcher's settings."""
     return MatchSettings(**suite.suite.retrieval.model_dump())
-
-
-def open_scorer(suite: LoadedSuite, name: str, stores: Stores | None = None) -> Scorer:
-    """The scorer `name` of a suite; raises ConfigurationError where its model cannot be had."""
-    config = next(scorer for scorer in suite.suite.scorers if scorer.name == name)
-    options = config.model_dump(exclude={"type", "model"}, exclude_none=True)
-    folder = suite.model_folder(config.model)
-    return build_scorer(name, config.model, folder=folder, options=options, stores=stores)
 
 
 def _current_documents(evaluation: Evaluation) -> DocumentSet:

@@ -11,10 +11,10 @@ from rag_eval_assets.evaluation import checks
 from rag_eval_assets.evaluation.checks import CheckOutcome
 from rag_eval_assets.evaluation.context import Evaluation
 from rag_eval_assets.evaluation.reporting import EVAL_REPORT
+from rag_eval_assets.evaluation.scorers import scorer_names
 from rag_eval_assets.orchestration.assets import run_dates
 from rag_eval_assets.orchestration.lineage import Blueprint, asset_key
 from rag_eval_assets.orchestration.resources import EvaluationResource
-from rag_eval_assets.scoring.registry import SCORERS
 from rag_eval_assets.suite.load import LoadedSuite
 from rag_eval_assets.tables import GENERATED_ANSWERS, SCORE_HISTORY
 
@@ -31,10 +31,12 @@ def build_checks(suite: LoadedSuite, blueprint: Blueprint) -> list[dg.AssetCheck
     if target is not None and blueprint.name == GENERATED_ANSWERS.name:
         errors: Check = lambda e: checks.check_error_rate(e, target)  # noqa: E731
         made.append(_check(suite, blueprint, "error_rate", checks.check_error_rate.__doc__, errors))
-    if target is not None and blueprint.name in SCORERS:
+    if target is not None and blueprint.name in scorer_names(suite):
         sound: Check = lambda e: checks.check_scores(e, spec, target)  # noqa: E731
         made.append(_check(suite, blueprint, "sound_scores", checks.check_scores.__doc__, sound))
     if target is not None and blueprint.name == EVAL_REPORT:
+        met: Check = lambda e: checks.check_gates(e, target)  # noqa: E731
+        made.append(_check(suite, blueprint, "gates", checks.check_gates.__doc__, met))
         drift: Check = lambda e: checks.check_drift(e, target)  # noqa: E731
         made.append(_check(suite, blueprint, "drift", checks.check_drift.__doc__, drift))
     return made

@@ -12,6 +12,7 @@ import dagster as dg
 
 from rag_eval_assets.errors import EvalError, InfrastructureError
 from rag_eval_assets.evaluation.context import Evaluation
+from rag_eval_assets.evaluation.rerun import targets_with_failures
 from rag_eval_assets.home import Home
 from rag_eval_assets.orchestration.build import build_definitions, job_name, suite_tags
 from rag_eval_assets.orchestration.instance import process_tags, shared_instance
@@ -19,9 +20,11 @@ from rag_eval_assets.orchestration.lineage import asset_key, blueprints
 from rag_eval_assets.orchestration.resume import RESUMES_TAG, made_by, require_same_data, unfinished_runs
 from rag_eval_assets.orchestration.session import Session, session
 from rag_eval_assets.progress import Reporter
+from rag_eval_assets.recording.modes import FROM_THE_COMMAND_LINE, Modes
 from rag_eval_assets.report.write import WrittenReport
 from rag_eval_assets.storage.store import LocalStore
 from rag_eval_assets.suite.load import LoadedSuite
+from rag_eval_assets.tables import CORPUS, EVAL_EXAMPLES
 from rag_eval_assets.wording import counted
 
 _TRACE = "Run again with --verbose for the whole trace"
@@ -44,8 +47,10 @@ def execute(
     *,
     reporter: Reporter,
     targets: Sequence[str],
+    modes: Modes = FROM_THE_COMMAND_LINE,
     limit: int | None = None,
     resume: bool = False,
+    only_failed: bool = False,
     verbose: bool = False,
     tell: Callable[[str], None] | None = None,
 ) -> Executed:
@@ -59,15 +64,21 @@ def execute(
         run_date: the partition, YYYY-MM-DD.
         reporter: shows progress.
         targets: names of the targets to evaluate.
+        modes: what each channel of calls does with its recordings.
         limit: only the first so many examples.
         resume: keep the tables that the last, unfinished run of the date made and found good.
+        only_failed: ask again only the questions of the date whose call failed.
         verbose: show Dagster's own log on stderr.
         tell: is told in a line, before it starts, how much a resumed run keeps.
 
     Raises:
-        ConfigurationError: there is no unfinished run to resume.
+        ConfigurationError: there is no unfinished run to resume, or nothing that failed to ask again.
         KeyboardInterrupt: SIGINT or SIGTERM stopped the run; it stands as failed in the history.
     """
+    home = Home.from_environment()
+    evaluation = Evaluation(suite, run_date, home, LocalStore(home.tables))
+    if only_failed:
+        targets = targets_with_failures(evaluation, list(targets))
     job = build_definitions([suite]).resolve_job_def(job_name(suite))
     wanted = [
         asset_key(suite, blueprint.name, blueprint.target)
@@ -76,14 +87,15 @@ def execute(
     ]
     config = {
         "loggers": {"console": {"config": {"log_level": "INFO" if verbose else "CRITICAL"}}},
-        "resources": {"evaluation": {"config": {} if limit is None else {"limit": limit}}},
+        "resources": {"evaluation": {"config": _overrides(modes, limit, only_failed=only_failed)}},
     }
     run_id = str(uuid.uuid4())
     with _instance(limit) as instance, session(Session(reporter)) as opened:
         unfinished = unfinished_runs(instance, suite, run_date) if resume else []
         kept = made_by(instance, unfinished)
-        home = Home.from_environment()
-        require_same_data(Evaluation(suite, run_date, home, LocalStore(home.tables)), kept)
+        if only_failed:
+            kept = {asset_key(suite, name, None) for name in (CORPUS.name, EVAL_EXAMPLES.name)}
+        require_same_data(evaluation, kept)
         if resume and tell is not None:
             tell(_what_is_kept(wanted, kept))
         result = job.execute_in_process(
@@ -110,6 +122,14 @@ def execute(
 def _what_is_kept(wanted: Sequence[dg.AssetKey], kept: Collection[dg.AssetKey]) -> str:
     names = ["/".join(key.path[1:]) for key in wanted if key in kept]
     return f"resuming: {len(names)} of {counted(len(wanted), 'asset')} kept ({', '.join(names) or 'none was good'})"
+
+
+def _overrides(modes: Modes, limit: int | None, *, only_failed: bool) -> dict[str, str | int | bool]:
+    given: dict[str, str | int | bool] = {
+        "cache_target": modes.target.value,
+        "cache_embeddings": modes.embeddings.value,
+    }
+    return {**given, "only_failed": only_failed, **({} if limit is None else {"limit": limit})}
 
 
 @contextmanager

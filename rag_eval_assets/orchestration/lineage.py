@@ -14,10 +14,10 @@ from rag_eval_assets.evaluation.configuration import code_version
 from rag_eval_assets.evaluation.context import Evaluation, Outcome
 from rag_eval_assets.evaluation.preflight import model_needs, require
 from rag_eval_assets.evaluation.reporting import EVAL_REPORT, RunIdentity
+from rag_eval_assets.evaluation.scorers import plan_scorer, scorer_names
 from rag_eval_assets.orchestration.session import active_session
 from rag_eval_assets.report import build as build_module
 from rag_eval_assets.retrieval import table as retrieval_module
-from rag_eval_assets.scoring.registry import SCORERS
 from rag_eval_assets.suite.load import LoadedSuite
 from rag_eval_assets.tables import (
     CORPUS,
@@ -78,7 +78,7 @@ def blueprints(suite: LoadedSuite) -> list[Blueprint]:
 
 
 def _of_target(suite: LoadedSuite, target: str) -> list[Blueprint]:
-    scorers = [scorer.name for scorer in suite.suite.scorers]
+    scorers = scorer_names(suite)
     asked = (EVAL_EXAMPLES.name, GENERATED_ANSWERS.name)
     return [
         Blueprint(
@@ -120,10 +120,11 @@ def _examples(evaluation: Evaluation) -> Outcome:
 
 
 def _scorer(suite: LoadedSuite, target: str, name: str, inputs: tuple[str, ...]) -> Blueprint:
-    entry = SCORERS[name]
+    plan = plan_scorer(suite, name)
     make: Make = lambda e, _: stages.make_scores(e, target, name)  # noqa: E731 - one line reads best here
-    version = code_version(entry.code_version, suite, name, target)
-    return Blueprint(entry.spec, target, inputs, make, version, ("pytorch", "parquet"), heavy=True)
+    version = code_version(plan.code_version, suite, name, target)
+    kinds = ("pytorch", "parquet") if plan.local else ("parquet",)
+    return Blueprint(plan.spec, target, inputs, make, version, kinds, heavy=plan.local)
 
 
 def _report(evaluation: Evaluation, target: str, identity: RunIdentity) -> Outcome:

@@ -72,7 +72,7 @@ def definition_metadata(spec: TableSpec, keys: Mapping[str, dg.AssetKey]) -> dic
     ]
     lineage = {
         column: [dg.TableColumnDep(asset_key=keys[table], column_name=upstream) for table, upstream in deps]
-        for column, deps in COLUMN_LINEAGE.get(spec.name, {}).items()
+        for column, deps in _lineage_of(spec).items()
         if all(table in keys for table, _ in deps)  # a report has no column of a scorer that its suite does not use
     }
     metadata: dict[str, Any] = {
@@ -83,6 +83,14 @@ def definition_metadata(spec: TableSpec, keys: Mapping[str, dg.AssetKey]) -> dic
     if lineage:
         metadata["dagster/column_lineage"] = dg.TableColumnLineage(deps_by_column=lineage)
     return metadata
+
+
+def _lineage_of(spec: TableSpec) -> dict[str, tuple[tuple[str, str], ...]]:
+    """Where a table's columns come from; a suite's own scorers have names that stand in no list."""
+    if spec.name in COLUMN_LINEAGE:
+        return COLUMN_LINEAGE[spec.name]
+    judged = [column.name for column in spec.columns if column.name in ("similarity", "passed", "value", "reason")]
+    return {**_ROW_KEY, **dict.fromkeys(judged, _ANSWER_AND_REFERENCE)} if judged else {}
 
 
 def run_metadata(outcome: Outcome, seconds: float, *, sample: str | None) -> dict[str, Any]:

@@ -37,6 +37,11 @@ def unfinished_runs(instance: dg.DagsterInstance, suite: LoadedSuite, run_date: 
         if run.status not in _UNFINISHED or (found and found[-1].tags.get(RESUMES_TAG) != run.run_id):
             break
         found.append(run)
+    if found and _evaluation_config(found[0]).get("only_failed"):
+        raise ConfigurationError(
+            f"the last run of suite {suite.name!r} for {run_date} asked only what had failed",
+            fix="Run with --only-failed again: what it got is not asked for twice",
+        )
     if not found:
         raise ConfigurationError(
             f"there is nothing to resume: no run of suite {suite.name!r} for {run_date} was left unfinished",
@@ -47,10 +52,15 @@ def unfinished_runs(instance: dg.DagsterInstance, suite: LoadedSuite, run_date: 
 
 def _is_limited(run: dg.DagsterRun) -> bool:
     """Whether a run evaluated a sample, whose tables stand apart; the launchpad starts such runs of the same job."""
+    return _evaluation_config(run).get("limit") is not None
+
+
+def _evaluation_config(run: dg.DagsterRun) -> dict[str, Any]:
+    """What the launchpad or the command line set for a run."""
     config: Any = run.run_config
     for name in ("resources", "evaluation", "config"):
         config = config.get(name) or {}
-    return config.get("limit") is not None
+    return config
 
 
 def require_same_data(evaluation: Evaluation, kept: set[dg.AssetKey]) -> None:
@@ -65,8 +75,8 @@ def require_same_data(evaluation: Evaluation, kept: set[dg.AssetKey]) -> None:
             continue
         if data_version(evaluation.store.read(key)) != data_version(load()):
             raise ConfigurationError(
-                f"the run cannot be resumed: its {name} of {evaluation.run_date} has changed since",
-                fix="Run without --resume",
+                f"what is there cannot be gone on with: the {name} of {evaluation.run_date} has changed since",
+                fix="Run without --resume and --only-failed",
             )
 
 

@@ -50,7 +50,7 @@ def aggregate(rows: pa.Table, metrics: Mapping[str, str], settings: MatchSetting
 
     Args:
         rows: a row per example. Read are `status`, `retrieval_status`, `retrieval_method`, `rank`, and per metric its
-            column and its scorer's `<scorer>_status` and `<scorer>_truncated`.
+            column and its scorer's `<scorer>_status` and `<scorer>_truncated`, and `<scorer>_passed` where it judges.
         metrics: metric columns and the scorer of each (`examples.row_metrics`).
         settings: the matching rule that was used; it gives k.
     """
@@ -120,6 +120,7 @@ def _metric(rows: pa.Table, name: str, scorer: str) -> MetricSummary:
         scorer=scorer,
         **_statistics(values),
         mean_with_failures_as_zero=mean([*values, *[0.0] * (asked - len(values))]) if asked else None,
+        **_passes(rows, scorer),
         attempted=rows.num_rows,
         n_scored=len(values),
         n_truncated=sum(bool(cut) and counts for cut, counts in zip(truncated, scored, strict=True)),
@@ -127,6 +128,14 @@ def _metric(rows: pa.Table, name: str, scorer: str) -> MetricSummary:
         no_reference=sum(unscored.get(status, 0) for status in _NO_REFERENCE),
         unscored_by_status=unscored,
     )
+
+
+def _passes(rows: pa.Table, scorer: str) -> dict[str, Any]:
+    """Passed and the share of all examples, those whose call failed included; null of a scorer without threshold."""
+    if f"{scorer}_passed" not in rows.schema.names:
+        return {"n_passed": None, "pass_rate": None}
+    passed = sum(map(bool, rows[f"{scorer}_passed"].to_pylist()))
+    return {"n_passed": passed, "pass_rate": passed / rows.num_rows if rows.num_rows else None}
 
 
 def _absent(attempted: int, scorer: str) -> MetricSummary:

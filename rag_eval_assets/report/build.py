@@ -30,11 +30,12 @@ from rag_eval_assets.report.schema import (
     Models,
     Report,
     Run,
+    ScorerCalls,
 )
 from rag_eval_assets.report.statistics import percentiles
 from rag_eval_assets.retrieval.matching import MatchSettings
 
-CODE_VERSION = "1"
+CODE_VERSION = "2"
 """Raised whenever the same inputs would give a report with another `content_sha256`."""
 
 MAX_EXAMPLES = 20_000
@@ -70,7 +71,7 @@ class RunFacts:
         env: the environment's label.
         host: `host.host_facts()`.
         seconds: by stage.
-        recorded: answers written to a cassette.
+        scorer_calls: by scorer that calls a service.
         versions: `host.package_versions()`.
         inputs: per table, which version of it went in.
     """
@@ -80,7 +81,7 @@ class RunFacts:
     env: str
     host: Host
     seconds: Mapping[str, float] = field(default_factory=dict[str, float])
-    recorded: int = 0
+    scorer_calls: Mapping[str, ScorerCalls] = field(default_factory=dict[str, ScorerCalls])
     versions: Mapping[str, str] = field(default_factory=dict[str, str])
     inputs: Mapping[str, InputTable] = field(default_factory=dict[str, InputTable])
 
@@ -207,8 +208,11 @@ def _run(inputs: ReportInputs) -> Run:
             live=origins.count("live"),
             journal=origins.count("journal"),
             replayed=origins.count("replayed"),
-            recorded=facts.recorded,
+            recorded=sum(map(bool, inputs.call_log["recorded"].to_pylist())),
+            missing=origins.count("missing"),
+            kept=origins.count("kept"),
         ),
+        scorer_calls=dict(facts.scorer_calls),
         host=facts.host,
         versions=dict(facts.versions),
         inputs=dict(facts.inputs),

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from rag_eval_assets.errors import ConfigurationError
 from rag_eval_assets.status import AnswerStatus, MatchStatus, ScoreStatus
-from rag_eval_assets.tables import EVAL_EXAMPLES, GENERATED_ANSWERS, RETRIEVAL_MATCHES, Column, TableSpec
+from rag_eval_assets.tables import EVAL_EXAMPLES, GENERATED_ANSWERS, RETRIEVAL_MATCHES, VERDICT, Column, TableSpec
 
 CODE_VERSION = "1"
 """Raised whenever the same tables would give another per-example table."""
@@ -24,7 +24,8 @@ METRICS_KEY = "metrics"
 
 NO_ANSWER_ROW = "the target was not asked"
 
-_KEY_COLUMNS = ("example_id", "trial", "status", "detail", "truncated")
+VERDICT_COLUMNS = tuple(column.name for column in VERDICT)
+_KEY_COLUMNS = ("example_id", "trial", "status", "detail", *VERDICT_COLUMNS, "truncated")
 
 
 def _taken(spec: TableSpec, *names: str, prefix: str = "") -> list[Column]:
@@ -45,8 +46,9 @@ _USAGE_COLUMNS = tuple(_taken(GENERATED_ANSWERS, "input_tokens", "output_tokens"
 
 
 def metric_name(scorer: str, value: str) -> str:
-    """Name of a score in tables and summaries: `<scorer>_<value>`; `sentence_cosine` for that scorer's only value."""
-    return "sentence_cosine" if (scorer, value) == ("sentence_cosine", "cosine") else f"{scorer}_{value}"
+    """Name of a score in tables and summaries: `<scorer>_<value>`; the scorer's own name where it has one value."""
+    alone = (scorer, value) == ("sentence_cosine", "cosine") or value == "similarity"
+    return scorer if alone else f"{scorer}_{value}"
 
 
 def row_metrics(rows: pa.Table) -> dict[str, str]:
@@ -158,6 +160,11 @@ def _score_columns(scorer: str, table: pa.Table) -> list[tuple[Column, Sequence[
             truncated,
             False,
         ),
+        *[
+            (Column(f"{scorer}_{column.name}", column.dtype, column.description), table[column.name].to_pylist(), False)
+            for column in VERDICT
+            if column.name in table.schema.names
+        ],
         *[
             (Column(metric_name(scorer, name), pa.float64(), f"{name} of {scorer}."), column, True)
             for name, column in values.items()

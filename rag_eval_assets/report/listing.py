@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from rag_eval_assets.canonical import canonical_json, sequence_hash
-from rag_eval_assets.report.examples import row_metrics
+from rag_eval_assets.report.examples import VERDICT_COLUMNS, row_metrics
 from rag_eval_assets.report.schema_example import (
     TEXT_CHARACTERS,
     AnswerSimilarity,
@@ -17,6 +17,7 @@ from rag_eval_assets.report.schema_example import (
     Retrieval,
     Retrieved,
     Usage,
+    Verdict,
 )
 
 _BATCH_ROWS = 64  # rows of contexts and passages in memory as Python strings
@@ -68,9 +69,16 @@ def _example(row: dict[str, Any], metrics: Mapping[str, str], scorers: list[str]
         cost_usd=_finite(row["cost_usd"]),
         row_sha256=row["row_sha256"],
         retrieved=_retrieved(row["passages"], row["matched"]),
-        scores=[],
+        scores=[verdict for scorer in scorers if (verdict := _verdict(row, scorer)) is not None],
         trials=None,
     )
+
+
+def _verdict(row: dict[str, Any], scorer: str) -> Verdict | None:
+    """The verdict of a scorer with a threshold; None of others, and where there was no answer to judge."""
+    if row.get(f"{scorer}_passed") is None:
+        return None
+    return Verdict(scorer=scorer, **{name: row[f"{scorer}_{name}"] for name in VERDICT_COLUMNS})
 
 
 def _retrieved(passages: list[dict[str, Any]] | None, matched: list[bool] | None) -> list[Retrieved] | None:

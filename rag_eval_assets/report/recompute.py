@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -55,7 +55,9 @@ def recompute(path: str | Path) -> RecomputeResult:
         examples_hash = hash_examples(e.model_dump(mode="json") for e in list_examples(rows)) if comparable else None
     else:
         metrics = _stored_metrics(report)
-        rows = _rows_from_examples(report.examples, metrics)
+        summaries = report.answer_similarity_summary.metrics().values()
+        judging = {summary.scorer for summary in summaries if summary.n_passed is not None}
+        rows = _rows_from_examples(report.examples, metrics, judging)
         row_hashes = [example.row_sha256 for example in report.examples]
         examples_hash = hash_examples(stored["examples"])
     totals = aggregate(rows, metrics, _settings(report))
@@ -96,8 +98,8 @@ def _stored_metrics(report: Report) -> dict[str, str]:
     }
 
 
-def _rows_from_examples(examples: list[Example], metrics: Mapping[str, str]) -> pa.Table:
-    """The columns that `aggregate` reads, from the listed examples."""
+def _rows_from_examples(examples: list[Example], metrics: Mapping[str, str], judging: Set[str]) -> pa.Table:
+    """The columns that `aggregate` reads, from the listed examples; `judging` are the scorers with a threshold."""
     columns: dict[str, tuple[pa.DataType, list[Any]]] = {
         "status": (pa.string(), [example.status for example in examples]),
         "retrieval_status": (pa.string(), [example.retrieval.status for example in examples]),
@@ -107,10 +109,16 @@ def _rows_from_examples(examples: list[Example], metrics: Mapping[str, str]) -> 
     for scorer in dict.fromkeys(metrics.values()):
         columns[f"{scorer}_status"] = (pa.string(), [example.score_status.get(scorer) for example in examples])
         columns[f"{scorer}_truncated"] = (pa.bool_(), [scorer in example.truncated for example in examples])
+        if scorer in judging:
+            columns[f"{scorer}_passed"] = (pa.bool_(), [_passed(example, scorer) for example in examples])
     for name in metrics:
         columns[name] = (pa.float64(), [_score(example, name) for example in examples])
     schema = pa.schema([pa.field(name, dtype) for name, (dtype, _) in columns.items()])
     return pa.Table.from_pydict({name: values for name, (_, values) in columns.items()}, schema=schema)
+
+
+def _passed(example: Example, scorer: str) -> bool | None:
+    return next((verdict.passed for verdict in example.scores if verdict.scorer == scorer), None)
 
 
 def _score(example: Example, name: str) -> float | None:

@@ -12,7 +12,7 @@ from pydantic import ConfigDict, Field, JsonValue
 from rag_eval_assets.report.schema_base import Interval, ReportModel, Sha256, Unit, UtcTime
 from rag_eval_assets.report.schema_example import Example
 
-SCHEMA_VERSION = "1.0.0"
+SCHEMA_VERSION = "1.1.0"
 """Minor: fields were added. Major: a field of the contract changed its name, place or meaning."""
 
 EXCLUDED_ROWS = 100
@@ -158,6 +158,8 @@ class MetricSummary(ReportModel):
     mean_with_failures_as_zero: float | None = Field(
         description="Unscored examples count 0.0, except those whose call failed, which count nowhere."
     )
+    n_passed: int | None = Field(None, description="Examples that reach the threshold; null where there is none.")
+    pass_rate: Unit | None = Field(None, description="n_passed / attempted; a call that failed has not passed.")
     attempted: int = Field(description="n_scored and unscored_by_status add up to it.")
     n_scored: int
     n_truncated: int = Field(description="Scored examples of which the model saw only the beginning of a text.")
@@ -222,6 +224,20 @@ class Calls(ReportModel):
     journal: int = Field(description="Taken over from an interrupted run of the same date.")
     replayed: int
     recorded: int
+    missing: int = Field(0, description="Replay found no recording of them.")
+    kept: int = Field(0, description="Of an earlier run of the date, when only failed calls were made again.")
+
+
+class ScorerCalls(ReportModel):
+    """How a scorer that calls a service came by the embeddings of the texts."""
+
+    live: int
+    replayed: int
+    recorded: int
+    missing: int
+    requests: int = Field(description="Of one or several texts each, without further attempts.")
+    tokens: int | None = Field(description="Of all texts, as the service said when each was really sent.")
+    cost_usd: float | None = Field(description="Of these tokens at the suite's price; recorded ones count as well.")
 
 
 class Host(ReportModel):
@@ -252,6 +268,9 @@ class Run(ReportModel):
     seconds: dict[str, float] = Field(description="By stage.")
     latency_ms: Latency
     calls: Calls
+    scorer_calls: dict[str, ScorerCalls] = Field(
+        default_factory=dict[str, ScorerCalls], description="By scorer that calls a service."
+    )
     host: Host
     versions: dict[str, str] = Field(description="Of the libraries, by package.")
     inputs: dict[str, InputTable]

@@ -21,10 +21,29 @@ class Pair:
     Attributes:
         candidate: the generated answer; None where there is none.
         references: one or several acceptable answers.
+        case: id of the example, for messages.
     """
 
     candidate: str | None
     references: tuple[str | None, ...]
+    case: str = ""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a scorer with a threshold says of a pair.
+
+    Attributes:
+        passed: whether the value reaches the threshold.
+        value: the score; 0.0 where there is none, as in EvalCore.
+        threshold: what it was compared with.
+        reason: why it failed; None where it passed.
+    """
+
+    passed: bool
+    value: float
+    threshold: float
+    reason: str | None
 
 
 @dataclass(frozen=True)
@@ -36,12 +55,14 @@ class PairScore:
         truncated: whether the model saw only the beginning of one of the texts.
         values: the scores by name, all finite; None unless the status is `scored`.
         detail: further explanation of the status.
+        verdict: of scorers with a threshold.
     """
 
     status: ScoreStatus
     truncated: bool = False
     values: Mapping[str, float] | None = None
     detail: str | None = None
+    verdict: Verdict | None = None
 
 
 class Scorer(Protocol):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any, cast
 
 import pyarrow as pa
@@ -68,7 +69,7 @@ def _score_answers(
     results = [_UNSCORED.get(AnswerStatus(answer["status"])) for answer in answers]
     advance(len(results) - results.count(None))
     pairs = [
-        Pair(answer["answer"], (references[answer["example_id"]],))
+        Pair(answer["answer"], (references[answer["example_id"]],), answer["example_id"])
         for answer, result in zip(answers, results, strict=True)
         if result is None
     ]
@@ -84,6 +85,7 @@ def _row(answer: Mapping[str, Any], score: PairScore) -> dict[str, Any]:
         "detail": score.detail,
         "truncated": score.truncated,
         **(score.values or {}),
+        **(asdict(score.verdict) if score.verdict else {}),
     }
 
 

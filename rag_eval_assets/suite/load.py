@@ -20,6 +20,7 @@ from rag_eval_assets.canonical import content_hash
 from rag_eval_assets.errors import ConfigurationError
 from rag_eval_assets.suite.models import OUT_OF_SCOPE_TYPES, Suite
 from rag_eval_assets.suite.names import distinct_slugs, slug
+from rag_eval_assets.suite.targets import FROM_ENVIRONMENT
 
 DEFAULT_SUITE = "embedded"
 """The packaged suite that needs no network and no keys."""
@@ -57,6 +58,14 @@ class LoadedSuite:
             return (self.path.parent / Path(path).expanduser()).resolve()
         except (RuntimeError, OSError) as error:  # no such user behind `~`, a loop of links
             raise ConfigurationError(f"{self.path}: path {path!r} is not usable ({error})") from error
+
+    @property
+    def cassette_folder(self) -> Path | None:
+        """Folder of the suite's recordings; None for a packaged suite that names none."""
+        named = self.suite.cache.folder
+        if named is not None:
+            return self.resolve(named)
+        return None if self.path in bundled_suites().values() else self.path.with_name(f"{self.path.stem}.cassette")
 
     def model_folder(self, model_id: str) -> Path | None:
         """The folder that the suite names for a model, or None."""
@@ -205,6 +214,9 @@ def _first_line(error: BaseException) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 
+_NAMES_OF_VARIABLES = ("env", "api_key_env")
+
+
 def _fault(details: ErrorDetails, data: dict[str, Any]) -> str:
     """One fault as `path: message, got value`."""
     path = _path(details["loc"], data)
@@ -222,6 +234,9 @@ def _fault(details: ErrorDetails, data: dict[str, Any]) -> str:
     value = details["input"]
     if isinstance(value, dt.date):
         value = value.isoformat()
+    names_variable = details["type"] == "string_pattern_mismatch" and details["loc"][-1] in _NAMES_OF_VARIABLES
+    if details["type"] == "url_secret" or (names_variable and details["loc"][0] in _UNION_TAG_AT):
+        return f"{path}: {message[0].lower()}{message[1:]}"  # what stands there by mistake may be the secret itself
     shown = f", got {value!r}" if isinstance(value, str | int | float | bool) or value is None else ""
     return f"{path}: {message[0].lower()}{message[1:]}{shown}"
 
@@ -235,7 +250,7 @@ def _one_of(what: str, given: str, expected: str) -> str:
     return f"unknown {what} {given!r} ({hint})"
 
 
-_UNION_TAG_AT = {"datasets": 2, "scorers": 2}
+_UNION_TAG_AT = {"datasets": 2, "scorers": 2, "targets": 2}
 """Where pydantic's location holds the tag of a union instead of a key, by top-level key."""
 
 _NOT_IN_THE_FILE = frozenset({"[key]", "str", "list[str]"})
@@ -252,7 +267,7 @@ def _path(loc: tuple[int | str, ...], data: Any) -> str:
         try:
             node = node[part]
         except (KeyError, IndexError, TypeError):
-            if part != loc[-1]:
+            if part != loc[-1] or part == FROM_ENVIRONMENT:
                 continue
         parts.append(f"[{part}]" if isinstance(part, int) else f".{part}")
     return "".join(parts).lstrip(".") or "suite"

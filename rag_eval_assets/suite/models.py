@@ -6,12 +6,17 @@ The JSON Schema that editors use is exported from these classes, so field descri
 from __future__ import annotations
 
 import datetime as dt
-import difflib
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 from pydantic_core import PydanticCustomError
+
+from rag_eval_assets.recording.modes import Mode
+from rag_eval_assets.suite.base import SuiteModel
+from rag_eval_assets.suite.names import RESERVED_SCORER_NAMES
+from rag_eval_assets.suite.targets import EmbeddedTarget, Target
+from rag_eval_assets.suite.urls import check_url
 
 _OWNER = r"team:.+|[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,7}"
 """What Dagster takes as an owner; anything else would only fail when the lineage is built."""
@@ -20,28 +25,8 @@ DEFAULT_START_DATE = dt.date(2026, 1, 1)
 """First run date that exists where a suite says nothing; earlier dates cannot be backfilled."""
 
 
-class SuiteModel(BaseModel):
-    """Base of all parts: unknown keys are errors that name the nearest known one."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _reject_unknown_keys(cls, data: Any) -> Any:
-        if not isinstance(data, dict):
-            return data
-        known = [field.alias or name for name, field in cls.model_fields.items()]
-        given: list[Any] = list(data)  # pyright: ignore[reportUnknownArgumentType]
-        problems = [_unknown_key(str(key), known) for key in given if key not in known]
-        if problems:
-            raise PydanticCustomError("unknown_key", "{problems}", {"problems": "; ".join(problems)})
-        return data  # pyright: ignore[reportUnknownVariableType]
-
-
-def _unknown_key(key: str, known: list[str]) -> str:
-    near = difflib.get_close_matches(key, known, n=1, cutoff=0.6)
-    hint = f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(sorted(known))}"
-    return f"unknown key {key!r} ({hint})"
+NotBlank = Annotated[str, Field(pattern=r"\S")]
+"""A text that holds more than white space."""
 
 
 class Columns(SuiteModel):
@@ -158,34 +143,6 @@ class Corpus(SuiteModel):
         return self
 
 
-class Chunking(SuiteModel):
-    """How documents are cut into passages: whole sentences, with the last ones of a passage opening the next."""
-
-    max_words: int = Field(120, ge=8, le=100_000, description="Most words of a passage; a longer sentence is cut.")
-    overlap_sentences: int = Field(1, ge=0, le=20, description="Sentences that a passage shares with the one before.")
-
-
-PlantedFault = Literal["shuffled_index", "refusals", "swapped_numbers"]
-
-
-class EmbeddedTarget(SuiteModel):
-    """A small RAG pipeline inside this process: dense retrieval and extractive answers; offline, deterministic."""
-
-    type: Literal["embedded"]
-    model: str = Field("all-MiniLM-L6-v2", description="Sentence encoder, an id of the model registry.")
-    top_k: int = Field(5, ge=1, le=1000, description="How many passages are retrieved.")
-    chunking: Chunking = Field(
-        default_factory=lambda: Chunking.model_validate({}), description="Cutting into passages."
-    )
-    answer_sentences: int = Field(2, ge=1, le=20, description="How many sentences an answer quotes at most.")
-    generator: str | None = Field(None, min_length=1, description="Name of the generator in the report.")
-    planted_fault: PlantedFault | None = Field(
-        None, description="Breaks the pipeline on purpose, to see which figures move; see the suite planted-faults."
-    )
-
-
-Target = EmbeddedTarget
-
 OUT_OF_SCOPE_TYPES = ("trace", "trajectory", "json-schema", "subprocess", "accuracy", "macro_f1")
 """Types of other evaluation tools that this project leaves to them."""
 
@@ -202,6 +159,10 @@ class _Scorer(SuiteModel):
     def name(self) -> str:
         """Name of the scorer in tables and reports."""
         return str(getattr(self, "type"))  # noqa: B009 - the subclasses' discriminator field
+
+    def settings(self) -> dict[str, Any]:
+        """What its scores depend on; a table that was made with other settings is out of date."""
+        return self.model_dump(mode="json")
 
 
 class BertScore(_Scorer):
@@ -221,7 +182,63 @@ class SentenceCosine(_Scorer):
     model: str = Field("all-MiniLM-L6-v2", description="Sentence encoder, an id of the model registry.")
 
 
-Scorer = Annotated[BertScore | SentenceCosine, Field(discriminator="type")]
+class Similarity(_Scorer):
+    """Cosine of the embeddings that an OpenAI-compatible service returns, compared with a threshold."""
+
+    type: Literal["similarity"]
+    given_name: str | None = Field(
+        None,
+        alias="name",
+        pattern=r"^[a-z][a-z0-9_]{0,62}$",
+        description="Name in tables and reports; needed where a suite has several of this type.",
+    )
+    url: str = Field(description="Address of the API; calls go to `<url>/embeddings`, with the query that it has.")
+    model: str = Field(min_length=1, description="Model that the service is asked for.")
+    api_key_env: str | None = Field(
+        None,
+        pattern=r"^[A-Za-z_][A-Za-z0-9_]*$",
+        description="Environment variable with the key; read at the first real call, and never in replay.",
+    )
+    threshold: float = Field(0.8, ge=-1, le=1, description="An answer passes with at least this cosine, less 1e-9.")
+    references: list[NotBlank] = Field(
+        default_factory=list[NotBlank],
+        description="Further acceptable answers to every question; the best cosine counts.",
+    )
+    dimensions: int | None = Field(None, ge=1, description="Length of the vectors to ask for, where the service can.")
+    batch_size: int = Field(1, ge=1, le=2048, description="Texts in one request.")
+    timeout_seconds: float = Field(
+        120.0, gt=0, le=3600, description="Longest time of one attempt, its answer included."
+    )
+    max_retries: int = Field(2, ge=0, le=20, description="Further attempts after 429, 5xx, and broken connections.")
+    usd_per_million_tokens: float | None = Field(None, ge=0, description="Price, for the cost in the report.")
+
+    @property
+    def name(self) -> str:
+        """Name of the scorer in tables and reports."""
+        return self.given_name or self.type
+
+    def settings(self) -> dict[str, Any]:
+        """All but what only says how calls are made and what they cost."""
+        how = {"api_key_env", "batch_size", "timeout_seconds", "max_retries", "usd_per_million_tokens"}
+        return self.model_dump(mode="json", exclude=how)
+
+    @field_validator("url")
+    @classmethod
+    def _url_is_usable(cls, url: str) -> str:
+        return check_url(url)
+
+    @field_validator("given_name")
+    @classmethod
+    def _name_is_free(cls, name: str | None) -> str | None:
+        if name in RESERVED_SCORER_NAMES:
+            raise PydanticCustomError("scorer_name", "is already the name of a table or of a column in reports")
+        return name
+
+
+LocalScorer = BertScore | SentenceCosine
+"""Scorers whose models run in this process."""
+
+Scorer = Annotated[BertScore | SentenceCosine | Similarity, Field(discriminator="type")]
 
 
 class Retrieval(SuiteModel):
@@ -250,6 +267,11 @@ class RunOptions(SuiteModel):
     max_error_rate: float | None = Field(
         None, ge=0, le=1, description="The stage stops when more than this share of all examples has failed."
     )
+    policy: Literal["report", "all_pass"] | None = Field(
+        None,
+        description="report: scores never fail a run. all_pass: it fails unless every example passes every threshold. "
+        "By default all_pass where a scorer has a threshold, else report.",
+    )
     start_date: dt.date = Field(DEFAULT_START_DATE, strict=False, description="First run date that can be evaluated.")
 
 
@@ -264,6 +286,25 @@ class ReportOptions(SuiteModel):
     max_examples: int = Field(
         20_000, ge=0, description="Above this many examples the JSON holds none and names the Parquet instead."
     )
+
+
+class Cache(SuiteModel):
+    """Recordings of calls: how each channel uses them, and where they lie."""
+
+    target: Mode | None = Field(
+        None, strict=False, description="Calls to targets. By default as the run's trigger says."
+    )
+    embeddings: Mode | None = Field(None, strict=False, description="Calls for embeddings. By default auto.")
+    folder: str | None = Field(
+        None,
+        min_length=1,
+        description="Folder of the cassette, relative to the suite file; by default `<suite file's stem>.cassette`.",
+    )
+
+    @field_validator("target", "embeddings", mode="before")
+    @classmethod
+    def _off_is_a_word(cls, mode: Any) -> Any:
+        return Mode.OFF if mode is False else mode  # YAML 1.1 reads a bare `off` as false
 
 
 class Suite(SuiteModel):
@@ -289,6 +330,13 @@ class Suite(SuiteModel):
     report: ReportOptions = Field(
         default_factory=lambda: ReportOptions.model_validate({}), description="Report options."
     )
+    cache: Cache = Field(default_factory=lambda: Cache.model_validate({}), description="Recordings of calls.")
+
+    @property
+    def policy(self) -> Literal["report", "all_pass"]:
+        """When scores fail a run."""
+        has_threshold = any(isinstance(scorer, Similarity) for scorer in self.scorers)
+        return self.run.policy or ("all_pass" if has_threshold else "report")
 
     @field_validator("owners")
     @classmethod
@@ -302,11 +350,14 @@ class Suite(SuiteModel):
 
     @model_validator(mode="after")
     def _parts_fit_together(self) -> Suite:
-        names = [scorer.type for scorer in self.scorers]
+        names = [scorer.name for scorer in self.scorers]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
-            raise PydanticCustomError("scorer_twice", "scorer {name} is listed twice", {"name": repr(twice[0])})
-        if self.corpus is None and any(target.type == "embedded" for target in self.targets.values()):
+            hint = " (give each a 'name')" if twice[0] == "similarity" else ""
+            raise PydanticCustomError(
+                "scorer_twice", "scorer {name} is listed twice{hint}", {"name": repr(twice[0]), "hint": hint}
+            )
+        if self.corpus is None and any(isinstance(target, EmbeddedTarget) for target in self.targets.values()):
             raise PydanticCustomError(
                 "corpus_missing", "an embedded target needs 'corpus' (such as 'corpus: {source: contexts}')"
             )

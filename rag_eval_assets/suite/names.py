@@ -10,6 +10,12 @@ from rag_eval_assets.tables import TABLES
 BUILT_IN_ASSETS = frozenset({*TABLES, "eval_report", "approved_report", "target_comparison"})
 """Names that a suite's target may not have: `<suite>/<name>` is already an asset."""
 
+RESERVED_SCORER_NAMES = frozenset(
+    {*BUILT_IN_ASSETS, "retrieval", "question", "answer", "status", "error", "generator", "context", "passages"}
+    | {"rank", "matched", "top_k_match", "models", "sentence_transformer"}
+)
+"""Names that no further scorer may take: tables, and what stands beside its scores in reports."""
+
 MAX_SLUG = 100
 """Folders and Dagster's names of steps take longer ones, but not together."""
 

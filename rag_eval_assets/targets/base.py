@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
@@ -26,6 +27,23 @@ class Passage:
 
 
 @dataclass(frozen=True)
+class How:
+    """How an answer was obtained; what is None the stage measures itself.
+
+    Attributes:
+        origin: `live` or `replayed`.
+        recorded: whether it was written to the cassette just now.
+        latency_ms: milliseconds of the real call, also where it was replayed.
+        answered_at: when the real call was answered, UTC.
+    """
+
+    origin: str = "live"
+    recorded: bool = False
+    latency_ms: float | None = None
+    answered_at: dt.datetime | None = None
+
+
+@dataclass(frozen=True)
 class Answer:
     """What a pipeline returned for one question.
 
@@ -36,6 +54,7 @@ class Answer:
         input_tokens, output_tokens: usage, as the pipeline says.
         cost_usd: cost in US dollars, where the suite has prices.
         attempts: how many times the call was tried.
+        how: how it was obtained; no part of what is kept.
     """
 
     text: str | None
@@ -45,31 +64,18 @@ class Answer:
     output_tokens: int | None = None
     cost_usd: float | None = None
     attempts: int = 1
+    how: How = How()
 
     def to_json(self) -> dict[str, Any]:
-        """The answer as JSON, for the journal."""
-        return asdict(self)
+        """The answer as JSON, for the journal and the cassette."""
+        return {name: value for name, value in asdict(self).items() if name != "how"}
 
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> Answer:
-        """The answer of a journal's record."""
+        """The answer of a record."""
         rest = {name: value for name, value in record.items() if name != "passages"}
         passages: list[dict[str, Any]] | None = record["passages"]
         return cls(passages=None if passages is None else tuple(Passage(**row) for row in passages), **rest)
-
-
-class TargetCallError(Exception):
-    """One call failed. It costs one row, unless the first calls all fail alike (see `stage`).
-
-    Attributes:
-        kind: what failed, in a word that equal causes share: `transport`, `timeout`, `401`, `500`, `bad_response`...
-        attempts: how many times the call was tried.
-    """
-
-    def __init__(self, kind: str, message: str, attempts: int = 1) -> None:
-        super().__init__(message)
-        self.kind = kind
-        self.attempts = attempts
 
 
 class Target(Protocol):
@@ -84,7 +90,7 @@ class Target(Protocol):
         ...
 
     async def answer(self, question: str, trial: int) -> Answer:
-        """Answer one question; raises TargetCallError where the call fails."""
+        """Answer one question; raises `recording.calls.CallError` where the call fails."""
         ...
 
     async def close(self) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 
 from rag_eval_assets.dataset.corpus import Document
-from rag_eval_assets.suite.models import Chunking
+from rag_eval_assets.suite.targets import Chunking
 from rag_eval_assets.targets.sentences import split_sentences
 
 CODE_VERSION = "1"

@@ -14,7 +14,7 @@ from rag_eval_assets.dataset.corpus import DocumentSet
 from rag_eval_assets.progress import Reporter, stage
 from rag_eval_assets.scoring.cache import open_stores
 from rag_eval_assets.scoring.encoder.fingerprint import ENGINE_VERSION
-from rag_eval_assets.suite.models import EmbeddedTarget
+from rag_eval_assets.suite.targets import EmbeddedTarget
 from rag_eval_assets.targets.base import Answer, Passage
 from rag_eval_assets.targets.chunking import Chunk, chunk_document
 from rag_eval_assets.targets.index import Encoder, Index, Vectors, index_fingerprint, load_or_build_index

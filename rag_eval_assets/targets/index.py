@@ -22,7 +22,7 @@ from rag_eval_assets.canonical import content_hash
 from rag_eval_assets.dataset.corpus import DocumentSet
 from rag_eval_assets.errors import InfrastructureError
 from rag_eval_assets.storage.atomic import replace_file
-from rag_eval_assets.suite.models import Chunking
+from rag_eval_assets.suite.targets import Chunking
 from rag_eval_assets.targets import chunking as chunking_module
 from rag_eval_assets.targets.chunking import Chunk
 from rag_eval_assets.targets.sentences import library_version

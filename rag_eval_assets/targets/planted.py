@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from rag_eval_assets.suite.models import PlantedFault
+from rag_eval_assets.suite.targets import PlantedFault
 from rag_eval_assets.targets.index import Index
 
 REFUSAL = "The documents do not say."

@@ -10,19 +10,20 @@ import datetime as dt
 import math
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
 from rag_eval_assets.canonical import is_unicode
-from rag_eval_assets.errors import InfrastructureError, describe_error
+from rag_eval_assets.errors import EvalError, InfrastructureError, describe_error
 from rag_eval_assets.progress import Reporter, Stage, stage
+from rag_eval_assets.recording.calls import CallError
 from rag_eval_assets.recording.journal import Journal
 from rag_eval_assets.status import AnswerStatus
 from rag_eval_assets.tables import CALL_LOG, GENERATED_ANSWERS
-from rag_eval_assets.targets.base import Answer, Passage, Target, TargetCallError
+from rag_eval_assets.targets.base import Answer, Passage, Target
 
 CODE_VERSION = "1"
 """Raised whenever the same answers would give another `generated_answers` table."""
@@ -30,7 +31,10 @@ CODE_VERSION = "1"
 DEAD_AFTER = 20
 """So many first calls that fail alike, in one of `DEAD_KINDS`, mean a dead target and not bad rows."""
 
-DEAD_KINDS = frozenset({"transport", "timeout", "401", "403", "404", "target_fault"})
+DEAD_KINDS = frozenset({"transport", "timeout", "401", "403", "404", "not_started", "target_fault"})
+
+MISSING = "recording_missing"
+"""A replay without the recording of a call. However many there are, each is a row that says what is missing."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,10 @@ class Generated:
     counts: dict[str, int]
 
 
+Kept = Mapping[tuple[str, int], tuple[dict[str, Any], dict[str, Any]]]
+"""Example and trial to a row of `generated_answers` and a line of `call_log` that stand as they are."""
+
+
 @dataclass
 class _Asking:
     """One run of the stage."""
@@ -69,6 +77,7 @@ class _Asking:
     identity: dict[str, Any]
     answers: list[dict[str, Any] | None]
     calls: list[dict[str, Any] | None]
+    kept: Kept
     failed: Counter[str] = field(default_factory=Counter[str])
     answered: int = 0
     """Calls of this run that were answered; what the journal held does not show that the target is alive now."""
@@ -84,6 +93,11 @@ class _Asking:
 
     async def ask(self, place: int, trial: int) -> None:
         example = self.examples[place]
+        standing = self.kept.get((example["example_id"], trial))
+        if standing is not None:
+            self.answers[place], line = standing
+            self.calls[place] = {**line, "origin": "kept", "recorded": False}
+            return
         key = Journal.key(self.identity, example["example_id"], example["question"], trial)
         row_key = {"example_id": example["example_id"], "trial": trial}
         kept = _from_journal(self.journal.get(key))
@@ -97,29 +111,42 @@ class _Asking:
         latency_ms = (time.perf_counter() - started) * 1000
         answered_at = dt.datetime.now(dt.UTC)
         if answer is not None:
-            record = {"answer": answer.to_json(), "latency_ms": latency_ms, "answered_at": answered_at.isoformat()}
-            self.journal.append(key, record)
+            how = answer.how
+            latency_ms = latency_ms if how.latency_ms is None else how.latency_ms
+            answered_at = how.answered_at or answered_at
+            if how.origin == "live":  # what can be replayed need not be kept twice
+                record = {"answer": answer.to_json(), "latency_ms": latency_ms, "answered_at": answered_at.isoformat()}
+                self.journal.append(key, record)
             self.answered += 1
             self.answers[place] = {**row_key, **self._row(answer)}
-            self.calls[place] = {**row_key, **_call("live", latency_ms, answer.attempts, answered_at)}
+            self.calls[place] = {
+                **row_key,
+                **_call(how.origin, latency_ms, answer.attempts, answered_at, recorded=how.recorded),
+            }
         elif error is not None:
-            self.answers[place] = {**row_key, **_error_row(error)}
-            self.calls[place] = {**row_key, **_call("live", latency_ms, error.attempts, answered_at)}
-            self._stop_if_dead(error)
+            missing = error.kind == MISSING
+            self.answers[place] = {**row_key, **_error_row(error, example["example_id"])}
+            origin = "missing" if missing else "live"
+            self.calls[place] = {**row_key, **_call(origin, latency_ms, error.attempts, answered_at)}
+            if not missing:
+                self._stop_if_dead(error)
 
-    async def _call(self, question: str, trial: int) -> tuple[Answer | None, TargetCallError | None]:
+    async def _call(self, question: str, trial: int) -> tuple[Answer | None, CallError | None]:
         try:
             return await self.target.answer(question, trial), None
-        except TargetCallError as error:
+        except CallError as error:
             return None, error
+        except EvalError:
+            raise  # a key that is not set, a damaged cassette: no question would fare better
         except Exception as error:  # noqa: BLE001 - a target's own fault costs one row, whatever it is
-            return None, TargetCallError("target_fault", describe_error(error))
+            return None, CallError("target_fault", describe_error(error))
 
-    def _stop_if_dead(self, error: TargetCallError) -> None:
+    def _stop_if_dead(self, error: CallError) -> None:
         self.failed[error.kind] += 1
         total, errors = len(self.examples), self.failed.total()
+        asked = total - len(self.kept)
         alike = self.answered == 0 and len(self.failed) == 1 and error.kind in DEAD_KINDS
-        if alike and errors >= min(DEAD_AFTER, total):
+        if alike and errors >= min(DEAD_AFTER, asked):
             raise InfrastructureError(
                 f"the first {errors} calls all failed ({error.kind}): {error}",
                 fix="The target looks dead, so the stage stopped; nothing was committed, and a new run resumes",
@@ -146,9 +173,14 @@ class _Asking:
 
 
 def generate_answers(
-    examples: pa.Table, target: Target, journal: Journal, options: StageOptions, reporter: Reporter
+    examples: pa.Table,
+    target: Target,
+    journal: Journal,
+    options: StageOptions,
+    reporter: Reporter,
+    kept: Kept | None = None,
 ) -> Generated:
-    """Ask `target` every question of `examples` (schema `tables.EVAL_EXAMPLES`).
+    """Ask `target` every question of `examples` (schema `tables.EVAL_EXAMPLES`) that `kept` does not answer.
 
     Returns:
         One row per example and trial, in the order of `examples`, whatever the concurrency.
@@ -156,11 +188,16 @@ def generate_answers(
     Raises:
         InfrastructureError: the target is dead or fails too often; the journal keeps what was answered.
     """
-    return asyncio.run(_generate(examples.to_pylist(), target, journal, options, reporter))
+    return asyncio.run(_generate(examples.to_pylist(), target, journal, options, reporter, kept or {}))
 
 
 async def _generate(
-    examples: list[dict[str, Any]], target: Target, journal: Journal, options: StageOptions, reporter: Reporter
+    examples: list[dict[str, Any]],
+    target: Target,
+    journal: Journal,
+    options: StageOptions,
+    reporter: Reporter,
+    kept: Kept,
 ) -> Generated:
     try:
         await target.prepare(reporter)
@@ -174,6 +211,7 @@ async def _generate(
                 target.identity(),
                 [None] * len(examples),
                 [None] * len(examples),
+                kept,
             )
             places = iter(range(len(examples)))
             await _all_or_first_error([asking.work(places) for _ in range(options.concurrency)])
@@ -238,9 +276,19 @@ def _from_journal(record: dict[str, Any] | None) -> tuple[Answer, float, dt.date
         return None
 
 
-def _error_row(error: TargetCallError) -> dict[str, Any]:
-    return {"status": AnswerStatus.ERROR, "answer": None, "error": _whole_unicode(f"{error.kind}: {error}")}
+def _error_row(error: CallError, example_id: str) -> dict[str, Any]:
+    # A replay miss names its case, as EvalCore does: its text is what a reader searches the recordings for.
+    case = f"example {example_id!r}: " if error.kind == MISSING else ""
+    return {"status": AnswerStatus.ERROR, "answer": None, "error": _whole_unicode(f"{error.kind}: {case}{error}")}
 
 
-def _call(origin: str, latency_ms: float, attempts: int, answered_at: dt.datetime) -> dict[str, Any]:
-    return {"origin": origin, "latency_ms": latency_ms, "attempts": attempts, "answered_at": answered_at}
+def _call(
+    origin: str, latency_ms: float, attempts: int, answered_at: dt.datetime, *, recorded: bool = False
+) -> dict[str, Any]:
+    return {
+        "origin": origin,
+        "latency_ms": latency_ms,
+        "attempts": attempts,
+        "answered_at": answered_at,
+        "recorded": recorded,
+    }

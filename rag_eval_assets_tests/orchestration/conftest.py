@@ -22,7 +22,7 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from rag_eval_assets.evaluation import stages
+from rag_eval_assets.evaluation import scorers, stages
 from rag_eval_assets.evaluation.context import Evaluation
 from rag_eval_assets.evaluation.reporting import EVAL_REPORT
 from rag_eval_assets.home import Home
@@ -226,7 +226,7 @@ def open_place(folder: Path) -> Iterator[Place]:
         patch.delenv("RAG_EVAL_EXECUTOR", raising=False)
         patch.delenv("RAG_EVAL_SUITES", raising=False)
         patch.setattr(stages, "open_target", lambda _, name, *rest: ScriptedTarget(name, place.replies, place.calls))
-        patch.setattr(stages, "build_scorer", lambda name, model, **_: WordOverlap(SCORERS[name].spec))
+        patch.setattr(scorers, "build_scorer", lambda name, model, **_: WordOverlap(SCORERS[name].spec))
         patch.setattr(lineage, "model_needs", lambda suite: [])
         yield place
 

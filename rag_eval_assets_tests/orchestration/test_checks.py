@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from rag_eval_assets.evaluation import stages
-from rag_eval_assets.targets.base import TargetCallError
+from rag_eval_assets.recording.calls import CallError
 
 DATES = ("2026-03-01", "2026-03-02", "2026-03-03")
 
@@ -80,7 +80,7 @@ def test_a_failed_contract_is_what_the_command_line_hears(place, monkeypatch) ->
 
 def test_failed_calls_above_the_bound_warn_and_stop_nothing(place) -> None:
     suite = place.suite()
-    place.replies["Who keeps the bees?"] = TargetCallError("500", "the server stumbled")
+    place.replies["Who keeps the bees?"] = CallError("500", "the server stumbled")
     result = place.materialize(suite)
     assert result.success
     found = check(result, "error_rate", "generated_answers")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from rag_eval_assets.errors import InfrastructureError
+from rag_eval_assets.recording.calls import CallError
 from rag_eval_assets.report.read import read_report
-from rag_eval_assets.targets.base import TargetCallError
 
 
 def test_suites_and_targets_share_no_file(place) -> None:
@@ -55,7 +55,7 @@ def test_a_dead_target_costs_the_other_target_nothing(place, monkeypatch, villag
     from rag_eval_assets.evaluation import stages
 
     suite = place.suite(targets=("base", "dead"))
-    refused = dict.fromkeys([row["question"] for row in village.ROWS], TargetCallError("transport", "refused"))
+    refused = dict.fromkeys([row["question"] for row in village.ROWS], CallError("transport", "refused"))
     monkeypatch.setattr(
         stages,
         "open_target",
@@ -82,7 +82,7 @@ def test_every_failure_of_a_run_is_told(place, monkeypatch, village) -> None:
             raise ZeroDivisionError("a bug in the scorer")
         return make_scores(evaluation, target, scorer)
 
-    refused = dict.fromkeys([row["question"] for row in village.ROWS], TargetCallError("401", "no key"))
+    refused = dict.fromkeys([row["question"] for row in village.ROWS], CallError("401", "no key"))
     monkeypatch.setattr(
         stages,
         "open_target",

@@ -10,12 +10,12 @@ import pytest
 from rag_eval_assets.errors import ConfigurationError
 from rag_eval_assets.evaluation import stages
 from rag_eval_assets.orchestration.execute import Executed
+from rag_eval_assets.recording.calls import CallError
 from rag_eval_assets.report.read import read_report
 from rag_eval_assets.report.recompute import recompute
 from rag_eval_assets.report.schema import MetricSummary, Report
 from rag_eval_assets.report.schema_example import Example
 from rag_eval_assets.scoring.registry import build_scorer
-from rag_eval_assets.targets.base import TargetCallError
 from rag_eval_assets.targets.registry import open_target
 from rag_eval_assets.weights.resolve import resolve
 
@@ -86,7 +86,7 @@ REPLIES = {
     "none": None,
     "long": LONG,
     "surrogate": "The mill opens at \ud83d seven.",
-    "down": TargetCallError("500", "the server stumbled"),
+    "down": CallError("500", "the server stumbled"),
     "unknown": "Nobody knows.",
     "plain": "It opens at seven in the morning.",
 }

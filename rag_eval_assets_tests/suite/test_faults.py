@@ -92,7 +92,7 @@ def test_an_unknown_key_is_named_with_its_place_and_the_nearest_known_one(
         ("targets", "{}", "targets: ", "at least 1 item after validation, not 0"),
         ("targets", "{1: {type: embedded}}", "targets[1]: ", "got 1"),
         ("targets", "{p: embedded}", "targets.p: ", "got 'embedded'"),
-        ("targets", "{p: {}}", "targets.p.type: ", "is required"),
+        ("targets", "{p: {}}", "targets.p: ", "the key 'type' is missing"),
         ("targets", "{p: {type: embeded}}", "targets.p.type: ", "(did you mean 'embedded'?)"),
         ("targets", "{p: {type: embedded, top_k: 0}}", "targets.p.top_k: ", "got 0"),
         ("targets", "{p: {type: embedded, top_k: '5'}}", "targets.p.top_k: ", "got '5'"),

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_eval_assets.dataset.corpus import Document
-from rag_eval_assets.suite.models import Chunking
+from rag_eval_assets.suite.targets import Chunking
 from rag_eval_assets.targets.chunking import Chunk, chunk_document
 
 ODD = " .!?\n\t\r\x0b\x1c\x85\u2028\u00a0\u200b\ufeff\u3002\uff01\uff1f…\"'()[]-abAB1"

@@ -18,7 +18,7 @@ from rag_eval_assets.errors import ConfigurationError
 from rag_eval_assets.progress import SILENT
 from rag_eval_assets.scoring import encoders
 from rag_eval_assets.scoring.encoders import load_encoder
-from rag_eval_assets.suite.models import EmbeddedTarget
+from rag_eval_assets.suite.targets import EmbeddedTarget
 from rag_eval_assets.targets.base import Answer
 from rag_eval_assets.targets.embedded import EmbeddedPipeline
 from rag_eval_assets.targets.index import Vectors
@@ -39,7 +39,7 @@ import asyncio, json, sys
 from pathlib import Path
 from rag_eval_assets.dataset.corpus import Document, DocumentSet
 from rag_eval_assets.progress import SILENT
-from rag_eval_assets.suite.models import EmbeddedTarget
+from rag_eval_assets.suite.targets import EmbeddedTarget
 from rag_eval_assets.targets.embedded import EmbeddedPipeline
 from rag_eval_assets.weights.resolve import resolve
 

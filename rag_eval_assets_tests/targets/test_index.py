@@ -11,7 +11,7 @@ import pytest
 
 from rag_eval_assets.dataset.corpus import Document, DocumentSet
 from rag_eval_assets.errors import InfrastructureError
-from rag_eval_assets.suite.models import Chunking
+from rag_eval_assets.suite.targets import Chunking
 from rag_eval_assets.targets.chunking import Chunk
 from rag_eval_assets.targets.index import EMBEDDED_AT_ONCE, Index, Vectors, index_fingerprint, load_or_build_index
 

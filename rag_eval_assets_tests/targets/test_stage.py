@@ -15,9 +15,10 @@ import pytest
 
 from rag_eval_assets.errors import InfrastructureError
 from rag_eval_assets.progress import SILENT, Reporter
+from rag_eval_assets.recording.calls import CallError
 from rag_eval_assets.recording.journal import Journal
 from rag_eval_assets.tables import CALL_LOG, EVAL_EXAMPLES, GENERATED_ANSWERS
-from rag_eval_assets.targets.base import Answer, Passage, TargetCallError
+from rag_eval_assets.targets.base import Answer, Passage
 from rag_eval_assets.targets.stage import DEAD_AFTER, DEAD_KINDS, Generated, StageOptions, generate_answers
 
 
@@ -107,7 +108,7 @@ def column(made: Generated, name: str) -> list[Any]:
 
 
 def failing(kind: str, only: Sequence[int] | None = None) -> Callable[[int], Any]:
-    return lambda number: TargetCallError(kind, "no") if only is None or number in only else f"answer {number}"
+    return lambda number: CallError(kind, "no") if only is None or number in only else f"answer {number}"
 
 
 @pytest.mark.parametrize("concurrency", [1, 4, 64])
@@ -137,7 +138,7 @@ def test_no_example_gives_no_row(journal: Path) -> None:
 
 
 def test_every_answer_has_a_status(journal: Path) -> None:
-    replies = ["text", None, "", " \u00a0\n", "half \ud83d", TargetCallError("500", "broken \udc00", attempts=3)]
+    replies = ["text", None, "", " \u00a0\n", "half \ud83d", CallError("500", "broken \udc00", attempts=3)]
     made = ask(ScriptedTarget(lambda number: replies[number]), journal, len(replies))
     assert column(made, "status") == ["ok", "empty", "empty", "empty", "invalid_text", "error"]
     assert column(made, "answer") == ["text", None, "", " \u00a0\n", "half \ufffd", None]
@@ -229,10 +230,10 @@ def test_a_small_data_set_whose_calls_all_fail_alike_means_a_dead_target(journal
     [
         failing("500"),
         failing("bad_response"),
-        lambda number: TargetCallError("transport" if number % 2 else "timeout", "no"),
-        lambda number: "answer" if number == 0 else TargetCallError("transport", "no"),
-        lambda number: "answer" if number == DEAD_AFTER - 1 else TargetCallError("401", "no"),
-        lambda number: None if number == 3 else TargetCallError("401", "no"),
+        lambda number: CallError("transport" if number % 2 else "timeout", "no"),
+        lambda number: "answer" if number == 0 else CallError("transport", "no"),
+        lambda number: "answer" if number == DEAD_AFTER - 1 else CallError("401", "no"),
+        lambda number: None if number == 3 else CallError("401", "no"),
     ],
     ids=["server error", "bad response", "two kinds", "first answered", "twentieth answered", "empty answer"],
 )
@@ -290,7 +291,7 @@ def test_a_resumed_run_makes_the_table_of_an_uninterrupted_one(journal: Path, tm
 
     whole = ask(ScriptedTarget(reply), tmp_path / "other.jsonl", 40)
     with pytest.raises(InfrastructureError):
-        stop = ScriptedTarget(lambda number: reply(number) if number < 25 else TargetCallError("500", "no"))
+        stop = ScriptedTarget(lambda number: reply(number) if number < 25 else CallError("500", "no"))
         ask(stop, journal, 40, concurrency=1, max_error_rate=0.0)
     resumed = ask(ScriptedTarget(reply), journal, 40)
     assert resumed.answers.equals(whole.answers)
