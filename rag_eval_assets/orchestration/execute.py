@@ -18,9 +18,9 @@ from rag_eval_assets.orchestration.instance import process_tags, shared_instance
 from rag_eval_assets.orchestration.lineage import asset_key, blueprints
 from rag_eval_assets.orchestration.resume import RESUMES_TAG, made_by, require_same_data, unfinished_runs
 from rag_eval_assets.orchestration.session import Session, session
+from rag_eval_assets.orchestration.tables import open_store
 from rag_eval_assets.progress import Reporter
 from rag_eval_assets.report.write import WrittenReport
-from rag_eval_assets.storage.store import LocalStore
 from rag_eval_assets.suite.load import LoadedSuite
 
 _TRACE = "Run again with --verbose for the whole trace"
@@ -65,6 +65,8 @@ def execute(
         ConfigurationError: there is no unfinished run to resume.
         KeyboardInterrupt: SIGINT or SIGTERM stopped the run; it stands as failed in the history.
     """
+    home = Home.from_environment()
+    store = open_store(home, suite)  # first: a store that cannot be used must not leave a failed run behind
     job = build_definitions([suite]).resolve_job_def(job_name(suite))
     wanted = [
         asset_key(suite, blueprint.name, blueprint.target)
@@ -79,8 +81,7 @@ def execute(
     with _instance(limit) as instance, session(Session(reporter)) as opened:
         unfinished = unfinished_runs(instance, suite, run_date) if resume else []
         kept = made_by(instance, unfinished)
-        home = Home.from_environment()
-        require_same_data(Evaluation(suite, run_date, home, LocalStore(home.tables)), kept)
+        require_same_data(Evaluation(suite, run_date, home, store), kept)
         result = job.execute_in_process(
             instance=instance,
             partition_key=run_date,

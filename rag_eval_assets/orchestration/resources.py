@@ -10,8 +10,8 @@ from rag_eval_assets.errors import ConfigurationError
 from rag_eval_assets.evaluation.context import Evaluation
 from rag_eval_assets.home import Home
 from rag_eval_assets.orchestration.session import active_session
+from rag_eval_assets.orchestration.tables import open_store
 from rag_eval_assets.progress import LogReporter, Reporter
-from rag_eval_assets.storage.store import LocalStore
 from rag_eval_assets.suite.load import LoadedSuite
 
 Context = dg.AssetExecutionContext | dg.AssetCheckExecutionContext
@@ -39,7 +39,7 @@ class EvaluationResource(dg.ConfigurableResource["EvaluationResource"]):
             suite=suite,
             run_date=context.partition_key,
             home=home,
-            store=LocalStore(home.tables),
+            store=open_store(home, suite),
             limit=self.limit,
             reporter=_reporter(context),
         )

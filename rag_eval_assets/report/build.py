@@ -31,6 +31,7 @@ from rag_eval_assets.report.schema import (
     Report,
     Run,
 )
+from rag_eval_assets.report.schema_origin import Origin
 from rag_eval_assets.report.statistics import percentiles
 from rag_eval_assets.retrieval.matching import MatchSettings
 
@@ -73,6 +74,7 @@ class RunFacts:
         recorded: answers written to a cassette.
         versions: `host.package_versions()`.
         inputs: per table, which version of it went in.
+        origin: the suite.
     """
 
     run_date: str
@@ -83,6 +85,7 @@ class RunFacts:
     recorded: int = 0
     versions: Mapping[str, str] = field(default_factory=dict[str, str])
     inputs: Mapping[str, InputTable] = field(default_factory=dict[str, InputTable])
+    origin: Origin | None = None
 
 
 @dataclass(frozen=True)
@@ -212,4 +215,5 @@ def _run(inputs: ReportInputs) -> Run:
         host=facts.host,
         versions=dict(facts.versions),
         inputs=dict(facts.inputs),
+        origin=facts.origin,
     )

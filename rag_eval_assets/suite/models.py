@@ -13,6 +13,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
+from rag_eval_assets.storage.s3_names import ENV_PATTERN, Addressing, Bucket, Endpoint, Region
+
 _OWNER = r"team:.+|[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,7}"
 """What Dagster takes as an owner; anything else would only fail when the lineage is built."""
 
@@ -237,13 +239,24 @@ class RunOptions(SuiteModel):
     start_date: dt.date = Field(DEFAULT_START_DATE, strict=False, description="First run date that can be evaluated.")
 
 
+class ReportBucket(SuiteModel):
+    """The bucket that reports are written to; `RAG_EVAL_*` settings come before each of these keys."""
+
+    bucket: Bucket | None = Field(None, description="Name of the bucket; one per environment.")
+    region: Region | None = Field(None, description="Region of the bucket; by default that of the AWS configuration.")
+    endpoint: Endpoint | None = Field(None, description="URL of an S3 service other than AWS.")
+    addressing: Addressing = Field(
+        "auto", description="Where the bucket's name stands in the URL: in the path, in the host name, or as it fits."
+    )
+
+
 class ReportOptions(SuiteModel):
     """Where reports go and how much they hold."""
 
-    env: str = Field(
-        "dev",
-        pattern=r"^[a-z0-9][a-z0-9-]{0,31}$",
-        description="Environment label, the first part of the report's key.",
+    env: str = Field("dev", pattern=ENV_PATTERN, description="Environment label, the first part of the report's key.")
+    s3: ReportBucket = Field(
+        default_factory=lambda: ReportBucket.model_validate({}),
+        description="The bucket; without one, reports are written to a local folder.",
     )
     max_examples: int = Field(
         20_000, ge=0, description="Above this many examples the JSON holds none and names the Parquet instead."
