@@ -139,6 +139,14 @@ class Reports:
     def objects(self) -> dict[str, bytes]:
         return self.server.objects(self.bucket)
 
+    def file_system(self) -> Any:
+        """pyarrow's file system with the writer's credentials."""
+        from pyarrow.fs import S3FileSystem
+
+        keys = {name.removeprefix("aws_").removesuffix("_id"): value for name, value in self.writer.items()}
+        keys["secret_key"] = keys.pop("secret_access_key")
+        return S3FileSystem(**keys, region=REGION, endpoint_override=f"127.0.0.1:{self.server.port}", scheme="http")
+
 
 @pytest.fixture
 def no_aws(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyPatch:

@@ -117,6 +117,7 @@ def put_file(
                 Body=body,
                 ContentType=content_type,
                 ContentLength=path.stat().st_size,
+                ChecksumAlgorithm="SHA256",
                 ChecksumSHA256=checksum,
                 **condition,
             )
