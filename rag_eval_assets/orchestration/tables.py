@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+from functools import lru_cache
+from typing import Any
+
 from rag_eval_assets.errors import ConfigurationError
 from rag_eval_assets.evaluation.origin import made_by
 from rag_eval_assets.home import Home
@@ -21,14 +25,26 @@ def open_store(home: Home, suite: LoadedSuite) -> TableStore:
     if settings.tables is None:
         return LocalStore(home.tables, made_by(suite))
     bucket, prefix = tables_place(settings)
+    from rag_eval_assets.storage.s3_store import S3Store
+
+    aws = tuple(sorted((name, value) for name, value in os.environ.items() if name.startswith("AWS_")))
+    client, credentials = _opened(bucket, aws)
+    return S3Store(bucket, prefix, client, credentials, made_by(suite))
+
+
+@lru_cache(maxsize=4)
+def _opened(bucket: S3Bucket, aws: tuple[tuple[str, str], ...]) -> tuple[Any, Any]:
+    """Client and credentials of a bucket, kept: every asset and check of a run opens the store, and this takes a third
+    of a second. `aws` is the part of the environment that they are made from.
+    """
+    del aws
     # They load boto3, which only this store needs.
     from rag_eval_assets.orchestration.tables_bucket import TablesBucket
     from rag_eval_assets.storage.s3 import require_credentials
-    from rag_eval_assets.storage.s3_store import S3Store
 
-    require_credentials(settings.tables_profile)
+    require_credentials(bucket.profile)
     resource = TablesBucket.of(bucket)
-    return S3Store(bucket, prefix, resource.get_client(), resource.get_credentials(), made_by(suite))
+    return resource.get_client(), resource.get_credentials()
 
 
 def tables_place(settings: Settings) -> tuple[S3Bucket, str]:

@@ -146,6 +146,16 @@ def keys_below(client: Any, bucket: S3Bucket, prefix: str) -> list[str]:
         raise s3_error(error, "ListBucket", bucket, prefix) from error
 
 
+def get_bytes(client: Any, bucket: S3Bucket, key: str) -> bytes:
+    """A whole object by one request, and so one version of it; raises S3Error."""
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    try:
+        return client.get_object(Bucket=bucket.name, Key=key)["Body"].read()
+    except (BotoCoreError, ClientError) as error:
+        raise s3_error(error, "GetObject", bucket, key) from error
+
+
 def read_object(uri: str, *, region: str | None, endpoint: str | None, addressing: str | None) -> bytes:
     """The bytes of an `s3://` URI, read with the credentials of the environment.
 
@@ -153,17 +163,12 @@ def read_object(uri: str, *, region: str | None, endpoint: str | None, addressin
         ConfigurationError: the URI names no object, or no region is known.
         S3Error: the request failed.
     """
-    from botocore.exceptions import BotoCoreError, ClientError
-
     name, key = split_uri(uri)
     known = region or ambient_region(None)
     if known is None:
         raise ConfigurationError(f"no region is known for {uri!r}", fix="Set RAG_EVAL_S3_REGION or AWS_REGION")
     bucket = S3Bucket(name, known, endpoint, "path" if addressing == "path" else "auto")
-    try:
-        return make_client(bucket, attempts=5).get_object(Bucket=name, Key=key)["Body"].read()
-    except (BotoCoreError, ClientError) as error:
-        raise s3_error(error, "GetObject", bucket, key) from error
+    return get_bytes(make_client(bucket, attempts=5), bucket, key)
 
 
 def file_system(bucket: S3Bucket, credentials: Any) -> Any:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from rag_eval_assets.errors import InfrastructureError
 from rag_eval_assets.storage.parquet import read_metadata, read_parquet, read_with_metadata, write_parquet
-from rag_eval_assets.storage.s3 import file_system, head, keys_below, put_file
+from rag_eval_assets.storage.s3 import file_system, get_bytes, head, keys_below, put_file
 from rag_eval_assets.storage.s3_errors import Fault, S3Error
 from rag_eval_assets.storage.s3_names import S3Bucket
 from rag_eval_assets.storage.store import (
@@ -33,9 +33,7 @@ from rag_eval_assets.storage.store import (
 CONTENT_TYPE = "application/vnd.apache.parquet"
 """As registered: https://www.iana.org/assignments/media-types/application/vnd.apache.parquet"""
 
-LOOKS = 5
-"""Reads of a table that is being replaced all the while."""
-
+_UNREADABLE = (OSError, pa.ArrowException, KeyError, TypeError, ValueError)
 _Read = TypeVar("_Read")
 
 
@@ -110,27 +108,27 @@ class S3Store:
         return sorted(part[0] for part in parts if part[1:] == [f"{key.part}.parquet"])
 
     def _look(self, key: TableKey, look: Callable[[pa.NativeFile], _Read]) -> _Read:
-        """What `look` finds in the object, which is read in several requests; again where it was replaced meanwhile."""
+        """What `look` finds in the object, read in parts; by a single request where it was replaced meanwhile."""
         before = self._tag(key)
-        for _ in range(LOOKS):
-            if before is None:
-                raise missing(key)
-            problem: Exception | None = None
+        if before is None:
+            raise missing(key)
+        object_key = self.object_key(key)
+        try:
             try:
-                with self._opened(key) as file:
+                with file_system(self.bucket, self._credentials).open_input_file(
+                    f"{self.bucket.name}/{object_key}"
+                ) as file:
                     found = look(file)
-            except (OSError, pa.ArrowException, KeyError, TypeError, ValueError) as error:
-                found, problem = None, error
-            after = self._tag(key)
-            if after == before:
-                if found is None or problem is not None:
-                    raise damaged(key, problem or ValueError("nothing was read")) from problem
-                return found
-            before = after
-        raise InfrastructureError(f"table {key.path!r} was replaced {LOOKS} times while it was read")
-
-    def _opened(self, key: TableKey) -> pa.NativeFile:
-        return file_system(self.bucket, self._credentials).open_input_file(f"{self.bucket.name}/{self.object_key(key)}")
+            except _UNREADABLE:
+                if self._tag(key) == before:
+                    raise
+            else:
+                if self._tag(key) == before:
+                    return found
+            with pa.BufferReader(get_bytes(self._client, self.bucket, object_key)) as file:
+                return look(file)
+        except _UNREADABLE as error:
+            raise damaged(key, error) from error
 
     def _tag(self, key: TableKey) -> str | None:
         try:

@@ -104,7 +104,7 @@ def test_without_tls_even_an_administrator_is_denied(s3_server, made) -> None:
         lambda: client.put_object(Bucket=bucket, Key="qa/eval-runs/after.json", Body=TEXT),
         lambda: client.get_object(Bucket=bucket, Key="qa/eval-runs/before.json"),
     ):
-        with pytest.raises(ClientError, match="AccessDenied|Forbidden"):
+        with pytest.raises(ClientError, match=r"AccessDenied|Forbidden"):
             request()
     (statement,) = resources["BucketPolicy"]["PolicyDocument"]["Statement"]
     assert statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}, "TLS is let through"
