@@ -5,6 +5,8 @@ A suite is shared between environments; what differs between them stands in `RAG
 
 from __future__ import annotations
 
+import re
+
 from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
@@ -44,7 +46,12 @@ class Settings(BaseSettings):
             return cls()
         except ValidationError as error:
             faults = [
-                f"{PREFIX}{str(details['loc'][0]).upper()} is {details['input']!r}: {details['msg']}"
+                f"{PREFIX}{str(details['loc'][0]).upper()} is {_shown(details['input'])}: {details['msg']}"
                 for details in error.errors(include_url=False)
             ]
             raise ConfigurationError("; ".join(faults), fix="Correct it, or unset it") from error
+
+
+def _shown(value: object) -> str:
+    """A value for an error message, without a name and password in a URL."""
+    return re.sub(r"(?<=://)[^/\s]*@", "", repr(value))

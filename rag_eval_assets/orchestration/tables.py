@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rag_eval_assets.errors import ConfigurationError
 from rag_eval_assets.evaluation.origin import made_by
@@ -13,6 +13,9 @@ from rag_eval_assets.settings import Settings
 from rag_eval_assets.storage.s3_names import S3Bucket, split_uri
 from rag_eval_assets.storage.store import LocalStore, TableStore
 from rag_eval_assets.suite.load import LoadedSuite
+
+if TYPE_CHECKING:
+    from pyarrow.fs import FileSystem
 
 
 def open_store(home: Home, suite: LoadedSuite) -> TableStore:
@@ -27,13 +30,32 @@ def open_store(home: Home, suite: LoadedSuite) -> TableStore:
     bucket, prefix = tables_place(settings)
     from rag_eval_assets.storage.s3_store import S3Store
 
-    aws = tuple(sorted((name, value) for name, value in os.environ.items() if name.startswith("AWS_")))
-    client, credentials = _opened(bucket, aws)
+    client, credentials = _opened(bucket)
     return S3Store(bucket, prefix, client, credentials, made_by(suite))
 
 
+def tables_file_system() -> FileSystem:
+    """pyarrow's file system with the tables' bucket in it, as the settings tell; for DuckDB, pandas and the like.
+
+    Raises:
+        ConfigurationError: `RAG_EVAL_TABLES` is not set, or names a bucket that cannot be used.
+    """
+    settings = Settings.from_environment()
+    if settings.tables is None:
+        raise ConfigurationError("RAG_EVAL_TABLES is not set", fix="Read the tables from the local folder")
+    from rag_eval_assets.storage.s3 import file_system
+
+    bucket, _ = tables_place(settings)
+    return file_system(bucket, *_opened(bucket))
+
+
+def _opened(bucket: S3Bucket) -> tuple[Any, Any]:
+    aws = tuple(sorted((name, value) for name, value in os.environ.items() if name.startswith("AWS_")))
+    return _open(bucket, aws)
+
+
 @lru_cache(maxsize=4)
-def _opened(bucket: S3Bucket, aws: tuple[tuple[str, str], ...]) -> tuple[Any, Any]:
+def _open(bucket: S3Bucket, aws: tuple[tuple[str, str], ...]) -> tuple[Any, Any]:
     """Client and credentials of a bucket, kept: every asset and check of a run opens the store, and this takes a third
     of a second. `aws` is the part of the environment that they are made from.
     """

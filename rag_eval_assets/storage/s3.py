@@ -9,12 +9,15 @@ from __future__ import annotations
 import base64
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from rag_eval_assets.errors import ConfigurationError
 from rag_eval_assets.storage.s3_errors import s3_error
 from rag_eval_assets.storage.s3_names import S3Bucket, split_uri
+
+if TYPE_CHECKING:
+    from pyarrow.fs import FileSystem
 
 CONNECT_SECONDS = 5
 READ_SECONDS = 60
@@ -171,20 +174,25 @@ def read_object(uri: str, *, region: str | None, endpoint: str | None, addressin
     return get_bytes(make_client(bucket, attempts=5), bucket, key)
 
 
-def file_system(bucket: S3Bucket, credentials: Any) -> Any:
-    """pyarrow's S3 file system for lazy reads, with boto3's credentials as they are now.
+def file_system(bucket: S3Bucket, client: Any, credentials: Any) -> FileSystem:
+    """pyarrow's S3 file system for lazy reads, with boto3's credentials as they are now and boto3's endpoint.
 
-    pyarrow would search for credentials by rules of its own, and find others. Temporary ones run out: make a file
-    system for each read.
+    pyarrow would search for credentials by rules of its own, and find others; `AWS_ENDPOINT_URL` and a profile's
+    `endpoint_url` it does not know. Temporary credentials run out: make a file system for each read.
 
     Args:
         bucket: the bucket.
+        client: boto3's.
         credentials: boto3's, of a session that is kept, so that they are renewed.
     """
     from pyarrow.fs import S3FileSystem
 
     frozen = credentials.get_frozen_credentials()
-    endpoint = urlsplit(bucket.endpoint) if bucket.endpoint else None
+    endpoint = urlsplit(client.meta.endpoint_url)
+    if (endpoint.hostname or "").endswith((".amazonaws.com", ".amazonaws.com.cn")):
+        endpoint = (
+            None  # pyarrow finds it, and would not place the bucket in a host name of an endpoint that it is told
+        )
     return S3FileSystem(
         access_key=frozen.access_key,
         secret_key=frozen.secret_key,

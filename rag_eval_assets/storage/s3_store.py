@@ -115,9 +115,8 @@ class S3Store:
         object_key = self.object_key(key)
         try:
             try:
-                with file_system(self.bucket, self._credentials).open_input_file(
-                    f"{self.bucket.name}/{object_key}"
-                ) as file:
+                lazily = file_system(self.bucket, self._client, self._credentials)
+                with lazily.open_input_file(f"{self.bucket.name}/{object_key}") as file:
                     found = look(file)
             except _UNREADABLE:
                 if self._tag(key) == before:

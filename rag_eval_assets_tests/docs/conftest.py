@@ -225,6 +225,7 @@ def _of_s3(server: Any) -> dict[str, str]:
         "AWS_REGION": "eu-central-1",
         "RAG_EVAL_ENV": "qa",
         "RAG_EVAL_REPORT_BUCKET": BUCKET,
+        "RAG_EVAL_TABLES": f"s3://{BUCKET}/qa/tables",
     }
 
 

@@ -17,11 +17,11 @@ from rag_eval_assets.errors import ConfigurationError
 from rag_eval_assets.home import Home
 from rag_eval_assets.orchestration.build import build_definitions
 from rag_eval_assets.orchestration.compute import executor
-from rag_eval_assets.orchestration.tables import open_store
+from rag_eval_assets.orchestration.tables import open_store, tables_file_system
 from rag_eval_assets.orchestration.tables_bucket import TablesBucket
 from rag_eval_assets.storage.s3_names import S3Bucket
 from rag_eval_assets.storage.s3_store import S3Store
-from rag_eval_assets.storage.store import LocalStore
+from rag_eval_assets.storage.store import LocalStore, Provenance, TableKey
 
 STORE = (("s3:GetObject", "/qa/tables/*"), ("s3:PutObject", "/qa/tables/*"), ("s3:ListBucket", ""))
 
@@ -65,9 +65,8 @@ def test_a_run_reads_and_writes_its_tables_there_and_leaves_none_here(place, rep
     assert (made_by["suite"], made_by["suite_sha256"]) == ("tiny", suite.sha256)
     assert made_by["packages"]["pyarrow"] == pa.__version__
 
-    reports.allow(*STORE)  # an analyst
     with duckdb.connect() as connection:
-        connection.register_filesystem(ArrowFSWrapper(reports.file_system()))
+        connection.register_filesystem(ArrowFSWrapper(tables_file_system()))
         table = f"s3://{reports.bucket}/qa/tables/tiny/pipeline"
         rows = connection.sql(
             f"""
@@ -94,6 +93,18 @@ def test_drift_is_measured_against_a_date_in_the_bucket_and_equal_runs_give_equa
     later = place.materialize(suite, date="2026-03-02")
     (drift,) = [check for check in later.get_asset_check_evaluations() if check.check_name == "drift"]
     assert "against 2026-03-01" in (drift.description or "")
+
+
+def test_pyarrow_reads_where_boto3_writes_also_where_only_aws_variables_tell(
+    reports, roles, place, monkeypatch
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", reports.server.url)
+    monkeypatch.setenv("AWS_REGION", "eu-central-1")
+    for name in ("S3_ENDPOINT", "S3_REGION", "S3_ADDRESSING"):
+        monkeypatch.delenv(f"RAG_EVAL_{name}")
+    store, key = open_store(place.home, place.suite()), TableKey("tiny", "scores", "2026-03-01")
+    store.write(key, pa.table({"row": [1]}), Provenance("1"))
+    assert store.read(key).to_pydict() == {"row": [1]}
 
 
 def test_the_store_is_the_bucket_where_the_variable_is_set(reports, roles, place, monkeypatch) -> None:
