@@ -31,6 +31,7 @@ SECTIONS: dict[str, str] = {
     "ModelOverride": "models",
     "RunOptions": "run",
     "ReportOptions": "report",
+    "ReportBucket": "s3 of report",
 }
 """Part of the schema to its heading, in the order of the page."""
 

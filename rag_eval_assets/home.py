@@ -46,6 +46,16 @@ class Home:
         return self.root / "reports"
 
     @property
+    def spool(self) -> Path:
+        """Reports on their way to a bucket, a folder per run id; empty once all are delivered."""
+        return self.root / "spool"
+
+    @property
+    def receipts(self) -> Path:
+        """What was delivered to a bucket, a line per report."""
+        return self.root / "delivered.jsonl"
+
+    @property
     def journals(self) -> Path:
         """Answers of partitions that are not committed yet."""
         return self.root / "journals"

@@ -33,6 +33,6 @@ def test_an_impossible_place_is_a_configuration_error(monkeypatch: pytest.Monkey
 
 def test_its_places_are_apart_and_inside(tmp_path: Path) -> None:
     home = Home(tmp_path)
-    places = [home.tables, home.reports, home.journals, home.cache, home.dagster]
+    places = [home.tables, home.reports, home.spool, home.receipts, home.journals, home.cache, home.dagster]
     assert len({place.name for place in places}) == len(places)
     assert {place.parent for place in places} == {tmp_path}

@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-import datetime as dt
-import difflib
 import json
-import traceback
 from typing import Annotated, Any
 
 import typer
 
 from rag_eval_assets.cli.console import print_error, progress_reporter, stderr, stdout
-from rag_eval_assets.errors import (
-    ConfigurationError,
-    EvalError,
-    InfrastructureError,
-    QualityError,
-    RecordingMissingError,
-    describe_error,
-)
-from rag_eval_assets.recording.modes import FROM_THE_COMMAND_LINE, choose_modes, read_mode
+from rag_eval_assets.errors import ConfigurationError, EvalError
+from rag_eval_assets.invocation import Request, make_request, result_json, run_request, unmet
 from rag_eval_assets.report.schema import Report
 from rag_eval_assets.report.write import WrittenReport
-from rag_eval_assets.suite.load import DEFAULT_SUITE, LoadedSuite, load_suite
+from rag_eval_assets.suite.load import DEFAULT_SUITE, load_suite
 from rag_eval_assets.terminal import sanitize
 from rag_eval_assets.wording import counted
 
@@ -31,7 +21,10 @@ STOPPED = 130
 
 
 def run(
-    suite: Annotated[str, typer.Argument(help="A packaged suite or the path of a suite file.")] = DEFAULT_SUITE,
+    suite: Annotated[
+        str | None,
+        typer.Argument(help="A packaged suite or the path of a suite file.", show_default=f"{DEFAULT_SUITE}"),
+    ] = None,
     run_date: Annotated[
         str | None, typer.Option("--run-date", metavar="DATE", help="Run date, YYYY-MM-DD; by default today, UTC.")
     ] = None,
@@ -59,24 +52,27 @@ def run(
             "--only-failed", help="Ask again only what failed on the date; keep its other answers, score all."
         ),
     ] = False,
+    from_report: Annotated[
+        str | None,
+        typer.Option(
+            "--from-report",
+            metavar="FILE",
+            help="Run again what a report tells: its suite (or SUITE), target, date and limit; then say what differs.",
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show Dagster's log as well.")] = False,
 ) -> None:
     """Evaluate a suite: ask every question, score every answer, write one report per target."""
+    options: dict[str, Any] = {"cache": cache, "resume": resume, "only_failed": only_failed}
     try:
-        code, result = _evaluate(
-            suite,
-            run_date,
-            limit,
-            target,
-            cache,
-            resume=resume,
-            only_failed=only_failed,
-            quiet=quiet,
-            verbose=verbose,
-            table=not as_json,
-        )
+        if from_report is None:
+            chosen = load_suite(suite or DEFAULT_SUITE)
+            request = make_request(chosen, run_date=run_date, targets=target, limit=limit, **options)
+        else:
+            request = _again(from_report, suite, run_date, target, limit, options)
+        code, result = _evaluate(request, quiet=quiet, verbose=verbose, table=not as_json)
     except EvalError as error:
         if not as_json:
             raise
@@ -91,74 +87,39 @@ def run(
         raise typer.Exit(code)
 
 
-def _evaluate(
-    name: str,
+def _again(
+    from_report: str,
+    suite: str | None,
     run_date: str | None,
-    limit: int | None,
     targets: list[str] | None,
-    cache: str | None,
-    *,
-    resume: bool,
-    only_failed: bool,
-    quiet: bool,
-    verbose: bool,
-    table: bool,
-) -> tuple[int, dict[str, Any]]:
-    suite = load_suite(name)
-    date = check_run_date(suite, run_date)
-    if limit is not None and limit < 1:
-        raise ConfigurationError(f"--limit is {limit}", fix="Give a number from 1")
-    if limit is not None and resume:
-        raise ConfigurationError("--resume and --limit are both given", fix="Samples keep no history to go on with")
-    if only_failed and (limit is not None or resume):
-        raise ConfigurationError(
-            f"--only-failed and {'--resume' if resume else '--limit'} are both given", fix="Leave one of them out"
-        )
-    wanted = check_targets(suite, targets)
-    given = suite.suite.cache
-    modes = choose_modes(
-        FROM_THE_COMMAND_LINE, suite=(given.target, given.embeddings), both=read_mode(cache, "--cache")
-    )
+    limit: int | None,
+    options: dict[str, Any],
+) -> Request:
+    """The request that the report tells."""
+    if targets:
+        raise ConfigurationError("--target and --from-report are both given", fix="The report tells its target")
+    from rag_eval_assets.evaluation.rerun import rerun_of
+
+    told = rerun_of(from_report, suite)
+    date, size = run_date or told.run_date, told.limit if limit is None else limit
+    return make_request(told.suite, run_date=date, targets=[told.target], limit=size, before=told.before, **options)
+
+
+def _evaluate(request: Request, *, quiet: bool, verbose: bool, table: bool) -> tuple[int, dict[str, Any]]:
     with progress_reporter(quiet=quiet) as reporter:
-        from rag_eval_assets.evaluation.preflight import needs, require
-
-        require(needs(suite))
-        from rag_eval_assets.orchestration.execute import execute  # Dagster takes seconds to import
-
-        try:
-            done = execute(
-                suite,
-                date,
-                reporter=reporter,
-                targets=wanted,
-                modes=modes,
-                limit=limit,
-                resume=resume,
-                only_failed=only_failed,
-                verbose=verbose,
-                tell=None if quiet else _tell,
-            )
-        except EvalError:
-            raise
-        except OSError as error:  # the home cannot be made, the disk is full
-            raise InfrastructureError(f"the run cannot be kept ({error})", fix="Check RAG_EVAL_HOME") from error
-        except Exception as error:  # Dagster's database on a full or read-only disk, or a bug
-            if verbose:
-                traceback.print_exc()
-            raise InfrastructureError(
-                f"the run could not be executed ({describe_error(error)})",
-                fix="Check RAG_EVAL_HOME and its disk; --verbose shows the whole trace",
-            ) from error
+        done = run_request(request, reporter, verbose=verbose, tell=None if quiet else _tell)
     if table and not quiet:
         for written in done.reports:
             _show(written)
     taken_over = sum(written.report.run.calls.journal for written in done.reports)
     if taken_over and not quiet:
         _tell(f"{counted(taken_over, 'answer')} of a run that was stopped taken over, and not asked for again")
-    failures = done.failures or unmet(suite, done.reports)
+    failures = done.failures or unmet(request.suite, done.reports)
     for failure in {str(failure): failure for failure in failures}.values():  # two stages may fail alike
         print_error(failure)
     result = result_json(done.reports)
+    if request.before is not None and done.reports:
+        result["differences"] = _compare(request.before, done.reports[0].report, show=table and not quiet)
     if failures:
         first = failures[0]
         return first.exit_code, _with_error(result, first)
@@ -169,105 +130,21 @@ def _tell(line: str) -> None:
     stderr().print(sanitize(line), markup=False, soft_wrap=True)
 
 
-def unmet(suite: LoadedSuite, reports: list[WrittenReport]) -> list[EvalError]:
-    """What the reports of a finished run say against it: calls without recording, then conditions that are not met."""
-    missing: list[EvalError] = []
-    quality: list[EvalError] = []
-    for report in (written.report for written in reports):
-        count = sum(calls.missing for calls in (report.run.calls, *report.run.scorer_calls.values()))
-        if count:
-            missing.append(
-                RecordingMissingError(
-                    f"{report.target}: {count} calls have no recording; the report names them",
-                    fix=f"Record them: `rag-eval run {suite.path.name} --cache auto`",
-                )
-            )
-        quality.extend(
-            QualityError(f"{report.target}: {gate.name} is not met: {gate.reason or gate.value}")
-            for gate in report.gates.results
-            if gate.outcome == "fail"
-        )
-    return [*missing, *quality]
+def _compare(before: dict[str, Any], report: Report, *, show: bool) -> list[str]:
+    """What differs from the report that was repeated, printed unless only the list is wanted."""
+    from rag_eval_assets.report.differences import differences
+
+    found = differences(before, report.to_json())
+    if show:
+        equal = before["content_sha256"] == report.content_sha256
+        stdout().print(f"\ncontent: {'equal to that of the report' if equal else 'differs from that of the report'}")
+        for line in found:
+            stdout().print(f"differs: {sanitize(line)}", markup=False, soft_wrap=True)
+    return found
 
 
 def _with_error(result: dict[str, Any], error: EvalError) -> dict[str, Any]:
     return {**result, "error": str(error), "exit_code": error.exit_code}
-
-
-def check_run_date(suite: LoadedSuite, given: str | None) -> str:
-    """The run date as YYYY-MM-DD, today (UTC) where none is given.
-
-    Raises:
-        ConfigurationError: it is no date, lies before the suite's first or in the future.
-    """
-    today, first = dt.datetime.now(dt.UTC).date(), suite.suite.run.start_date
-    try:
-        date = today if given is None else dt.date.fromisoformat(given)
-    except ValueError as error:
-        raise ConfigurationError(f"--run-date is {given!r}", fix="Give a date as YYYY-MM-DD") from error
-    if date < first:
-        raise ConfigurationError(
-            f"--run-date {date} lies before the suite's first run date {first}", fix="Set 'run.start_date' earlier"
-        )
-    if date > today:
-        raise ConfigurationError(f"--run-date {date} lies in the future", fix=f"Today is {today} (UTC)")
-    return date.isoformat()
-
-
-def check_targets(suite: LoadedSuite, given: list[str] | None) -> list[str]:
-    """The targets to evaluate; all where none is given. Raises ConfigurationError where one is unknown."""
-    known = list(suite.suite.targets)
-    for name in given or []:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            raise ConfigurationError(
-                f"suite {suite.name!r} has no target {name!r}",
-                fix=f"Did you mean {near[0]!r}?" if near else f"Its targets: {', '.join(known)}",
-            )
-    return given or known
-
-
-def result_json(reports: list[WrittenReport]) -> dict[str, Any]:
-    """What `--json` prints: one entry per report, and the only one's fields at top level as well."""
-    entries = [_entry(written) for written in reports]
-    runs = [written.report for written in reports]
-    calls = _calls(runs)
-    seconds = {name: value for report in runs for name, value in _seconds(report, len(runs) > 1).items()}
-    alone = entries[0] if len(entries) == 1 else {}
-    return {**alone, "reports": entries, "seconds": seconds, "calls": calls}
-
-
-def _calls(reports: list[Report]) -> dict[str, Any]:
-    """Calls of all reports by what became of them, in all and per channel."""
-    channels = {
-        "target": [report.run.calls.model_dump() for report in reports],
-        "embeddings": [calls.model_dump() for report in reports for calls in report.run.scorer_calls.values()],
-    }
-    kinds = ("live", "journal", "replayed", "recorded", "missing")
-    by_channel = {
-        name: {kind: sum(int(row.get(kind, 0)) for row in rows) for kind in kinds} for name, rows in channels.items()
-    }
-    return {**{kind: sum(counts[kind] for counts in by_channel.values()) for kind in kinds}, **by_channel}
-
-
-def _entry(written: WrittenReport) -> dict[str, Any]:
-    content = written.report.to_json()
-    return {
-        "target": written.report.target,
-        "run_id": written.report.run_id,
-        "report": str(written.json_path),
-        "content_sha256": written.report.content_sha256,
-        "summary": {name: content[name] for name in ("retrieval_summary", "answer_similarity_summary")},
-        "counts": content["counts"],
-    }
-
-
-def _seconds(report: Report, several: bool) -> dict[str, float]:
-    shared = ("corpus", "eval_examples")
-    return {
-        f"{report.target}/{stage}" if several and stage not in shared else stage: seconds
-        for stage, seconds in report.run.seconds.items()
-    }
 
 
 def _show(written: WrittenReport) -> None:
@@ -275,5 +152,5 @@ def _show(written: WrittenReport) -> None:
 
     console = stdout()
     console.print(render(written.report))
-    console.print(f"\nreport: {written.json_path}", markup=False, soft_wrap=True)
-    console.print(f"page:   {written.html_path}", markup=False, soft_wrap=True)
+    console.print(f"\nreport: {written.place}", markup=False, soft_wrap=True)
+    console.print(f"page:   {written.page}", markup=False, soft_wrap=True)

@@ -9,8 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from rag_eval_assets.errors import InfrastructureError
 from rag_eval_assets.evaluation.context import Evaluation
-from rag_eval_assets.evaluation.reporting import EVAL_REPORT
+from rag_eval_assets.evaluation.reporting import DELIVERY, EVAL_REPORT
+from rag_eval_assets.report.spool import receipts
 from rag_eval_assets.scoring.base import value_names
 from rag_eval_assets.status import AnswerStatus, ScoreStatus
 from rag_eval_assets.storage.store import TableKey
@@ -60,8 +62,8 @@ def check_contract(evaluation: Evaluation, spec: TableSpec, target: str | None) 
 
 def check_error_rate(evaluation: Evaluation, target: str) -> CheckOutcome:
     """At most 5 % of the calls to the target failed."""
-    answers = evaluation.store.read(evaluation.key(GENERATED_ANSWERS.name, target))
-    rows: list[dict[str, Any]] = answers.select(["example_id", "status", "error"]).to_pylist()
+    key = evaluation.key(GENERATED_ANSWERS.name, target)
+    rows: list[dict[str, Any]] = evaluation.store.read(key, ["example_id", "status", "error"]).to_pylist()
     failed = [row for row in rows if row["status"] == AnswerStatus.ERROR]
     rate = len(failed) / max(len(rows), 1)
     return CheckOutcome(
@@ -119,6 +121,20 @@ def check_gates(evaluation: Evaluation, target: str) -> CheckOutcome:
     return CheckOutcome(outcome != "fail", said[outcome])
 
 
+def check_delivery(evaluation: Evaluation, target: str) -> CheckOutcome:
+    """The date's newest report lies in its bucket.
+
+    Raises:
+        InfrastructureError: it does not: then the run fails, though its tables are good and its history is written.
+    """
+    pointer, provenance = evaluation.store.read_with_provenance(evaluation.key(EVAL_REPORT, target))
+    delivery: dict[str, Any] = provenance.facts.get(DELIVERY, {})
+    run_id = str(pointer.column("run_id")[0])
+    if delivery.get("problem") and run_id not in receipts(evaluation.home):  # it may have been pushed since
+        raise InfrastructureError(f"report {run_id} was not delivered: {delivery['problem']}")
+    return CheckOutcome(True, f"{delivery.get('report') or 'pushed later'}")
+
+
 def _schema_faults(table: pa.Table, spec: TableSpec) -> list[str]:
     declared = {column.name: column.dtype for column in spec.columns}
     found = dict(zip(table.schema.names, table.schema.types, strict=True))
@@ -138,7 +154,7 @@ def _null_faults(table: pa.Table, spec: TableSpec) -> list[str]:
 
 
 def _missing_examples(evaluation: Evaluation, ids: list[str]) -> list[str]:
-    examples = evaluation.store.read(evaluation.key(EVAL_EXAMPLES.name))
+    examples = evaluation.store.read(evaluation.key(EVAL_EXAMPLES.name), ["example_id"])
     expected = {str(example_id) for example_id in examples.column("example_id").to_pylist()}
     missing, unknown = expected - set(ids), set(ids) - expected
     faults = [f"{len(missing)} examples have no row" if missing else "", f"{len(unknown)} rows have no example"]

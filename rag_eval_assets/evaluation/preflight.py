@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from rag_eval_assets.dataset.corpus import load_corpus
 from rag_eval_assets.dataset.examples import load_examples
 from rag_eval_assets.errors import ConfigurationError
+from rag_eval_assets.evaluation.destination import destination, ready
 from rag_eval_assets.suite.load import LoadedSuite
 from rag_eval_assets.suite.models import LocalScorer
 from rag_eval_assets.targets.registry import target_models
@@ -25,7 +26,7 @@ class Need:
 
 
 def needs(suite: LoadedSuite, *, allow_download: bool = True) -> list[Need]:
-    """Look at everything that a suite needs: examples, corpus, models. Reads, and writes nothing of its own.
+    """Look at everything that a suite needs: examples, corpus, models, the reports' bucket. Writes nothing of its own.
 
     Args:
         suite: the suite.
@@ -35,7 +36,7 @@ def needs(suite: LoadedSuite, *, allow_download: bool = True) -> list[Need]:
         _look("examples", lambda: _examples(suite)),
         _look("corpus", lambda: counted(len(load_corpus(suite).documents), "document")),
     ]
-    return [*found, *model_needs(suite, allow_download=allow_download)]
+    return [*found, *model_needs(suite, allow_download=allow_download), *report_needs(suite)]
 
 
 def model_needs(suite: LoadedSuite, *, allow_download: bool = True) -> list[Need]:
@@ -46,6 +47,15 @@ def model_needs(suite: LoadedSuite, *, allow_download: bool = True) -> list[Need
         return f"{model.pin.repo_id} at {model.pin.revision} ({model.source})"
 
     return [_look(f"model {model_id}", lambda model_id=model_id: locate(model_id)) for model_id in _model_ids(suite)]
+
+
+def report_needs(suite: LoadedSuite) -> list[Need]:
+    """Look at the settings of the reports' bucket; nothing where reports stay in the local folder."""
+    try:
+        local = destination(suite).bucket is None
+    except ConfigurationError as error:
+        return [Need("reports", None, error)]
+    return [] if local else [_look("reports", lambda: ready(suite))]
 
 
 def require(found: list[Need]) -> None:

@@ -13,6 +13,9 @@ import pyarrow as pa
 from rag_eval_assets.errors import InfrastructureError
 from rag_eval_assets.evaluation.configuration import FACT, configuration_hash
 from rag_eval_assets.evaluation.context import Evaluation, Outcome
+from rag_eval_assets.evaluation.destination import destination
+from rag_eval_assets.evaluation.origin import origin
+from rag_eval_assets.evaluation.publishing import send, write_home
 from rag_eval_assets.evaluation.stages import match_settings
 from rag_eval_assets.report import build as build_module
 from rag_eval_assets.report.build import DatasetFacts, ReportInputs, RunFacts, build_report
@@ -24,7 +27,7 @@ from rag_eval_assets.report.host import host_facts, package_versions
 from rag_eval_assets.report.html import main_values
 from rag_eval_assets.report.markdown import summary_markdown
 from rag_eval_assets.report.schema import Corpus, InputTable, Report, ScorerCalls
-from rag_eval_assets.report.write import WrittenReport, write_report
+from rag_eval_assets.report.write import WrittenReport
 from rag_eval_assets.storage.store import Provenance, TableKey, data_version
 from rag_eval_assets.suite.models import LocalScorer
 from rag_eval_assets.suite.targets import EmbeddedTarget, ShellTarget
@@ -41,6 +44,9 @@ from rag_eval_assets.targets.registry import target_models
 
 EVAL_REPORT = "eval_report"
 """The asset's name; its table holds one row that points to the newest report of the date."""
+
+DELIVERY = "delivery"
+"""Key of the pointer's provenance that says whether the report reached its bucket."""
 
 HISTORY_CODE_VERSION = "1"
 """Raised whenever the same report would leave another line in `score_history`."""
@@ -100,14 +106,20 @@ def make_report(evaluation: Evaluation, target: str, identity: RunIdentity) -> t
     """The evaluation report of one target: a JSON file, its per-example Parquet, and a pointer to them in the store."""
     tables = _read_tables(evaluation, target)
     rows = example_rows(tables.examples, tables.answers, tables.matches, tables.scores)
-    report = build_report(_report_inputs(evaluation, target, identity, tables, rows))
-    written = write_report(evaluation.home.reports, report, rows)
+    where = destination(evaluation.suite)
+    report = build_report(_report_inputs(evaluation, target, identity, tables, rows, where.env))
+    written, parcel = send(evaluation, where, write_home(evaluation, where, report, rows))
     # A retried step finds the report of its first try on the disk, and the pointer must tell of that one.
     line = history_row(written.report, f"{written.key}.json")
-    provenance = Provenance(build_module.CODE_VERSION, tables.versions)
+    delivery = {} if where.bucket is None else {DELIVERY: {"report": written.uri, "problem": written.problem}}
+    provenance = Provenance(build_module.CODE_VERSION, tables.versions, facts=delivery)
     stored = evaluation.store.write(evaluation.key(EVAL_REPORT, target), line, provenance)
+    if parcel is not None:
+        parcel.remove()  # not before the pointer: the retry of a step that failed in between finds its own report
     counts = report.counts.model_dump()
-    notes = {"report": str(written.json_path)}
+    notes = {"report": written.place}
+    if written.problem:
+        notes["not delivered"] = written.problem
     summary = f"{summary_markdown(report)}\n\n{_chart(evaluation, target, report)}"
     outcome = Outcome(stored, counts, _report_metrics(report), notes=notes, summary=summary)
     return outcome, written
@@ -173,7 +185,7 @@ def _read_tables(evaluation: Evaluation, target: str) -> _Tables:
 
 
 def _report_inputs(
-    evaluation: Evaluation, target: str, identity: RunIdentity, tables: _Tables, rows: pa.Table
+    evaluation: Evaluation, target: str, identity: RunIdentity, tables: _Tables, rows: pa.Table, env: str
 ) -> ReportInputs:
     suite = evaluation.suite.suite
     facts = tables.provenance[EVAL_EXAMPLES.name].facts
@@ -189,7 +201,7 @@ def _report_inputs(
         rows=rows,
         call_log=tables.call_log,
         settings=match_settings(evaluation.suite),
-        run=_run_facts(evaluation, identity, tables),
+        run=_run_facts(evaluation, identity, tables, env),
         corpus=Corpus(fingerprint=corpus["fingerprint"], documents=corpus["documents"]),
         models=_models(evaluation, tables),
         gates=judge_policy(rows, suite.policy),
@@ -198,7 +210,7 @@ def _report_inputs(
     )
 
 
-def _run_facts(evaluation: Evaluation, identity: RunIdentity, tables: _Tables) -> RunFacts:
+def _run_facts(evaluation: Evaluation, identity: RunIdentity, tables: _Tables, env: str) -> RunFacts:
     inputs: dict[str, InputTable] = {}
     for name, version in tables.versions.items():
         made = identity.inputs.get(name)
@@ -212,12 +224,13 @@ def _run_facts(evaluation: Evaluation, identity: RunIdentity, tables: _Tables) -
     return RunFacts(
         run_date=evaluation.run_date,
         dagster_run_id=identity.run_id,
-        env=evaluation.suite.suite.report.env,
+        env=env,
         host=host_facts(),
         seconds=seconds,
         scorer_calls={name: ScorerCalls.model_validate(row.to_pylist()[0]) for name, row in tables.calls.items()},
         versions=package_versions(),
         inputs=inputs,
+        origin=origin(evaluation.suite, evaluation.limit),
     )
 
 

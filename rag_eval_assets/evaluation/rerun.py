@@ -1,70 +1,80 @@
-"""Asking again only what failed: which rows of a date's answers are kept, and whether they may still be mixed in."""
+"""Running the evaluation of a report again: the same suite, target, run date and limit, as the report tells them."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from rag_eval_assets.errors import ConfigurationError, EvalError
-from rag_eval_assets.evaluation.configuration import FACT, configuration_hash
-from rag_eval_assets.evaluation.context import Evaluation
-from rag_eval_assets.status import AnswerStatus
-from rag_eval_assets.storage.store import data_version
-from rag_eval_assets.tables import CALL_LOG, CORPUS, EVAL_EXAMPLES, GENERATED_ANSWERS
-from rag_eval_assets.targets import stage as stage_module
-from rag_eval_assets.targets.stage import Kept
+from pydantic import ValidationError
 
-WITHOUT = "Run without --only-failed, which asks every question"
+from rag_eval_assets.errors import ConfigurationError
+from rag_eval_assets.evaluation.origin import LEFT_OUT
+from rag_eval_assets.report.read import load_report, parse_report
+from rag_eval_assets.report.schema_origin import Origin
+from rag_eval_assets.suite.load import LoadedSuite, bundled_suites, load_suite
+from rag_eval_assets.suite.models import Suite
+from rag_eval_assets.suite.names import distinct_slugs, slug
 
 
-def kept_answers(evaluation: Evaluation, target: str) -> Kept:
-    """The answers of the date whose call did not fail, with their lines of the call log, by example and trial.
+@dataclass(frozen=True)
+class Rerun:
+    """What to run again.
+
+    Attributes:
+        before: the report as plain JSON values.
+        suite: the suite as it was then, or the given one as it is now.
+        target, run_date, limit: as they were then.
+    """
+
+    before: dict[str, Any]
+    suite: LoadedSuite
+    target: str
+    run_date: str
+    limit: int | None
+
+
+def rerun_of(file: str, suite: str | None) -> Rerun:
+    """What the report in `file` tells to run.
+
+    Args:
+        file: path or URI of a report.
+        suite: a suite to take in place of the one that the report was made with.
 
     Raises:
-        ConfigurationError: there are no answers of the date, or they are about other data or of other settings.
+        ConfigurationError: it is no report, or one that does not tell its suite, or tells it in part.
     """
-    key, log_key = evaluation.key(GENERATED_ANSWERS.name, target), evaluation.key(CALL_LOG.name, target)
-    try:
-        answers, made = evaluation.store.read_with_provenance(key)
-        log, log_made = evaluation.store.read_with_provenance(log_key)
-        inputs = {name: evaluation.store.read(evaluation.key(name)) for name in (EVAL_EXAMPLES.name, CORPUS.name)}
-    except EvalError as error:
-        raise _refused(evaluation, target, error.message) from error
-    if made.facts.get(FACT) != configuration_hash(evaluation.suite, GENERATED_ANSWERS.name, target):
-        raise _refused(evaluation, target, "the target's settings have changed since")
-    if made.code_version != stage_module.CODE_VERSION:
-        raise _refused(evaluation, target, "another version of this package made the answers")
-    for name, table in inputs.items():
-        if made.inputs.get(name) != data_version(table):
-            raise _refused(evaluation, target, f"its {name} has changed since")
-    if log_made.inputs.get(GENERATED_ANSWERS.name) != data_version(answers):
-        raise _refused(evaluation, target, "its call log belongs to other answers")
-    good = {_row_key(row): row for row in answers.to_pylist() if row["status"] != AnswerStatus.ERROR}
-    return {key: (good[key], line) for line in log.to_pylist() if (key := _row_key(line)) in good}
+    before = load_report(file)
+    report = parse_report(before, file)
+    origin = report.run.origin
+    if origin is None:
+        raise ConfigurationError(f"{file!r} does not tell which suite it was made with", fix="Run the suite itself")
+    loaded = load_suite(suite) if suite else _recorded(file, origin)
+    return Rerun(before, loaded, report.target, report.run.run_date, origin.limit)
 
 
-def targets_with_failures(evaluation: Evaluation, targets: list[str]) -> list[str]:
-    """Those of `targets` that have failed calls on the date and may be asked again.
-
-    Raises:
-        ConfigurationError: none has, or the answers of one may not be mixed with new ones.
-    """
-    failing: list[str] = []
-    for target in targets:
-        kept = kept_answers(evaluation, target)
-        if len(kept) < evaluation.store.read(evaluation.key(GENERATED_ANSWERS.name, target)).num_rows:
-            failing.append(target)
-    if not failing:
+def _recorded(file: str, origin: Origin) -> LoadedSuite:
+    """The suite that stands in a report; its relative paths begin at the current folder."""
+    if LEFT_OUT in str(origin.settings):
         raise ConfigurationError(
-            f"no call of {evaluation.run_date} has failed, so there is nothing to ask again", fix=WITHOUT
+            f"{file!r} leaves out paths of the machine that it was made on",
+            fix=f"Give the suite as well: rag-eval run {origin.suite_file} --from-report ...",
         )
-    return failing
-
-
-def _row_key(row: dict[str, Any]) -> tuple[str, int]:
-    return row["example_id"], row["trial"]
-
-
-def _refused(evaluation: Evaluation, target: str, why: str) -> ConfigurationError:
-    return ConfigurationError(
-        f"only what failed cannot be asked again for target {target!r} on {evaluation.run_date}: {why}", fix=WITHOUT
+    bundled = {path.name: path for path in bundled_suites().values()}
+    path = bundled[origin.suite_file] if origin.bundled and origin.suite_file in bundled else Path(origin.suite_file)
+    try:
+        suite = Suite.model_validate(origin.settings)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise ConfigurationError(
+            f"{file!r} was made with a suite that this release does not know: {where}: {first['msg']}",
+            fix="Run it with the release that the report names under run.versions",
+        ) from error
+    return LoadedSuite(
+        suite=suite,
+        path=path.resolve(),
+        name=origin.suite,
+        slug=slug(origin.suite, what="suite"),
+        target_slugs=distinct_slugs(list(suite.targets), what="target"),
     )

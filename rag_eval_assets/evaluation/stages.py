@@ -13,8 +13,8 @@ from rag_eval_assets.dataset.examples import load_examples
 from rag_eval_assets.errors import InfrastructureError
 from rag_eval_assets.evaluation.configuration import FACT, configuration_hash
 from rag_eval_assets.evaluation.context import Evaluation, Outcome
+from rag_eval_assets.evaluation.only_failed import kept_answers
 from rag_eval_assets.evaluation.preview import preview
-from rag_eval_assets.evaluation.rerun import kept_answers
 from rag_eval_assets.evaluation.scorers import open_scorer
 from rag_eval_assets.recording.journal import Journal
 from rag_eval_assets.retrieval import table as retrieval_module

@@ -10,9 +10,10 @@ import dagster as dg
 from rag_eval_assets.evaluation import checks
 from rag_eval_assets.evaluation.checks import CheckOutcome
 from rag_eval_assets.evaluation.context import Evaluation
+from rag_eval_assets.evaluation.destination import destination
 from rag_eval_assets.evaluation.reporting import EVAL_REPORT
 from rag_eval_assets.evaluation.scorers import scorer_names
-from rag_eval_assets.orchestration.assets import run_dates
+from rag_eval_assets.orchestration.assets import failures_reported, run_dates
 from rag_eval_assets.orchestration.lineage import Blueprint, asset_key
 from rag_eval_assets.orchestration.resources import EvaluationResource
 from rag_eval_assets.suite.load import LoadedSuite
@@ -39,6 +40,8 @@ def build_checks(suite: LoadedSuite, blueprint: Blueprint) -> list[dg.AssetCheck
         made.append(_check(suite, blueprint, "gates", checks.check_gates.__doc__, met))
         drift: Check = lambda e: checks.check_drift(e, target)  # noqa: E731
         made.append(_check(suite, blueprint, "drift", checks.check_drift.__doc__, drift))
+        if destination(suite).bucket is not None:
+            made.append(_delivery_check(suite, blueprint, target))
     return made
 
 
@@ -71,6 +74,23 @@ def _check(
         )
 
     return checked
+
+
+def _delivery_check(suite: LoadedSuite, blueprint: Blueprint, target: str) -> dg.AssetChecksDefinition:
+    """Fails the run where the report is still in the spool, which the asset itself must not do: the history is due."""
+
+    @dg.asset_check(
+        asset=asset_key(suite, blueprint.name, blueprint.target),
+        name="delivered",
+        description="The report lies in its bucket.",
+        partitions_def=run_dates(suite),
+    )
+    def delivered(context: dg.AssetCheckExecutionContext, evaluation: EvaluationResource) -> dg.AssetCheckResult:
+        with failures_reported():
+            outcome = checks.check_delivery(evaluation.open(context, suite), target)
+        return dg.AssetCheckResult(passed=outcome.passed, description=outcome.summary)
+
+    return delivered
 
 
 def _outcome(check: Check, evaluation: Evaluation, *, blocking: bool) -> CheckOutcome:

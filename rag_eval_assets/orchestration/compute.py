@@ -8,6 +8,7 @@ from typing import Any
 import dagster as dg
 
 from rag_eval_assets.errors import ConfigurationError
+from rag_eval_assets.settings import Settings
 
 GPU_POOL = "gpu"
 """Heavy steps take a slot of this pool; the instance template allows one at a time."""
@@ -44,8 +45,20 @@ def executor() -> dg.ExecutorDefinition:
     if name == "multiprocess":
         return dg.multiprocess_executor
     if name == "k8s":
+        return _kubernetes()
+    raise ConfigurationError(f"RAG_EVAL_EXECUTOR is {name!r}", fix=f"Use one of {', '.join(EXECUTORS)}")
+
+
+def _kubernetes() -> dg.ExecutorDefinition:
+    if Settings.from_environment().tables is None:
         raise ConfigurationError(
             "RAG_EVAL_EXECUTOR is 'k8s', but the tables lie in a local folder, which pods do not share",
-            fix="Use 'in_process' or 'multiprocess'",
+            fix="Put the tables into a bucket with RAG_EVAL_TABLES, or use 'in_process' or 'multiprocess'",
         )
-    raise ConfigurationError(f"RAG_EVAL_EXECUTOR is {name!r}", fix=f"Use one of {', '.join(EXECUTORS)}")
+    try:
+        from dagster_k8s import k8s_job_executor
+    except ImportError as error:
+        raise ConfigurationError(
+            "RAG_EVAL_EXECUTOR is 'k8s', but dagster-k8s is not installed", fix="pip install dagster-k8s==0.29.27"
+        ) from error
+    return k8s_job_executor

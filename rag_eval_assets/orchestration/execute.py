@@ -12,17 +12,17 @@ import dagster as dg
 
 from rag_eval_assets.errors import EvalError, InfrastructureError
 from rag_eval_assets.evaluation.context import Evaluation
-from rag_eval_assets.evaluation.rerun import targets_with_failures
+from rag_eval_assets.evaluation.only_failed import targets_with_failures
 from rag_eval_assets.home import Home
 from rag_eval_assets.orchestration.build import build_definitions, job_name, suite_tags
 from rag_eval_assets.orchestration.instance import process_tags, shared_instance
 from rag_eval_assets.orchestration.lineage import asset_key, blueprints
 from rag_eval_assets.orchestration.resume import RESUMES_TAG, made_by, require_same_data, unfinished_runs
 from rag_eval_assets.orchestration.session import Session, session
+from rag_eval_assets.orchestration.tables import open_store
 from rag_eval_assets.progress import Reporter
 from rag_eval_assets.recording.modes import FROM_THE_COMMAND_LINE, Modes
 from rag_eval_assets.report.write import WrittenReport
-from rag_eval_assets.storage.store import LocalStore
 from rag_eval_assets.suite.load import LoadedSuite
 from rag_eval_assets.tables import CORPUS, EVAL_EXAMPLES
 from rag_eval_assets.wording import counted
@@ -76,7 +76,8 @@ def execute(
         KeyboardInterrupt: SIGINT or SIGTERM stopped the run; it stands as failed in the history.
     """
     home = Home.from_environment()
-    evaluation = Evaluation(suite, run_date, home, LocalStore(home.tables))
+    store = open_store(home, suite)  # first: a store that cannot be used must not leave a failed run behind
+    evaluation = Evaluation(suite, run_date, home, store)
     if only_failed:
         targets = targets_with_failures(evaluation, list(targets))
     job = build_definitions([suite]).resolve_job_def(job_name(suite))

@@ -10,9 +10,9 @@ from rag_eval_assets.errors import ConfigurationError
 from rag_eval_assets.evaluation.context import Evaluation
 from rag_eval_assets.home import Home
 from rag_eval_assets.orchestration.session import active_session
+from rag_eval_assets.orchestration.tables import open_store
 from rag_eval_assets.progress import LogReporter, Reporter
 from rag_eval_assets.recording.modes import ON_A_SCHEDULE, Modes, choose_modes, read_mode
-from rag_eval_assets.storage.store import LocalStore
 from rag_eval_assets.suite.load import LoadedSuite
 
 Context = dg.AssetExecutionContext | dg.AssetCheckExecutionContext
@@ -66,7 +66,7 @@ class EvaluationResource(dg.ConfigurableResource["EvaluationResource"]):
             suite=suite,
             run_date=context.partition_key,
             home=home,
-            store=LocalStore(home.tables),
+            store=open_store(home, suite),
             modes=self.modes(suite),
             limit=self.limit,
             only_failed=self.only_failed,

@@ -32,6 +32,7 @@ from rag_eval_assets.report.schema import (
     Run,
     ScorerCalls,
 )
+from rag_eval_assets.report.schema_origin import Origin
 from rag_eval_assets.report.statistics import percentiles
 from rag_eval_assets.retrieval.matching import MatchSettings
 
@@ -74,6 +75,7 @@ class RunFacts:
         scorer_calls: by scorer that calls a service.
         versions: `host.package_versions()`.
         inputs: per table, which version of it went in.
+        origin: the suite.
     """
 
     run_date: str
@@ -84,6 +86,7 @@ class RunFacts:
     scorer_calls: Mapping[str, ScorerCalls] = field(default_factory=dict[str, ScorerCalls])
     versions: Mapping[str, str] = field(default_factory=dict[str, str])
     inputs: Mapping[str, InputTable] = field(default_factory=dict[str, InputTable])
+    origin: Origin | None = None
 
 
 @dataclass(frozen=True)
@@ -216,4 +219,5 @@ def _run(inputs: ReportInputs) -> Run:
         host=facts.host,
         versions=dict(facts.versions),
         inputs=dict(facts.inputs),
+        origin=facts.origin,
     )

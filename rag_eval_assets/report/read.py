@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from rag_eval_assets.errors import ConfigurationError, InfrastructureError
 from rag_eval_assets.report.schema import SCHEMA_VERSION, Report
+from rag_eval_assets.settings import Settings
 
 
 def read_report(path_or_uri: str | Path) -> Report:
@@ -82,6 +83,8 @@ def read_bytes(path_or_uri: str | Path) -> bytes:
             raise ConfigurationError(f"{name!r} does not exist") from error
         except OSError as error:
             raise ConfigurationError(f"{name!r} cannot be read ({error.strerror})") from error
+    if name.startswith("s3://"):
+        return _read_s3(name)
     # The storage clients take a second to load and only URIs need them.
     import pyarrow as pa
     from pyarrow.fs import FileSystem
@@ -97,6 +100,22 @@ def read_bytes(path_or_uri: str | Path) -> bytes:
         raise ConfigurationError(f"{name!r} does not exist") from error
     except (pa.ArrowException, OSError) as error:
         raise InfrastructureError(f"{name!r} cannot be read ({error})") from error
+
+
+def _read_s3(uri: str) -> bytes:
+    """The object of a URI, found by the settings of the environment."""
+    from rag_eval_assets.storage.s3 import read_object
+    from rag_eval_assets.storage.s3_errors import Fault, S3Error
+
+    settings = Settings.from_environment()
+    try:
+        return read_object(
+            uri, region=settings.s3_region, endpoint=settings.s3_endpoint, addressing=settings.s3_addressing
+        )
+    except S3Error as error:
+        if error.fault is Fault.NO_KEY:
+            raise ConfigurationError(f"{uri!r} does not exist") from error
+        raise
 
 
 def _refuse_constant(constant: str) -> NoReturn:

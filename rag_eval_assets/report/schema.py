@@ -11,6 +11,7 @@ from pydantic import ConfigDict, Field, JsonValue
 
 from rag_eval_assets.report.schema_base import Interval, ReportModel, Sha256, Unit, UtcTime
 from rag_eval_assets.report.schema_example import Example
+from rag_eval_assets.report.schema_origin import Origin
 
 SCHEMA_VERSION = "1.1.0"
 """Minor: fields were added. Major: a field of the contract changed its name, place or meaning."""
@@ -274,6 +275,7 @@ class Run(ReportModel):
     host: Host
     versions: dict[str, str] = Field(description="Of the libraries, by package.")
     inputs: dict[str, InputTable]
+    origin: Origin | None = Field(None, description="The suite; null in reports that were made before it was kept.")
 
 
 class Report(ReportModel):

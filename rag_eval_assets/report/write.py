@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -22,8 +23,10 @@ from rag_eval_assets.report.read import read_report
 from rag_eval_assets.report.schema import ExamplesTable, Report
 from rag_eval_assets.storage.atomic import sync
 from rag_eval_assets.storage.parquet import write_parquet
+from rag_eval_assets.storage.s3_names import ENV_PATTERN, ENV_RULE
 
-ENV_PATTERN = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
+MADE_FROM_KEY = "rag_eval"
+"""Key of the Parquet footer that says what the per-example table was made from, as JSON."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,8 @@ class WrittenReport:
         key: of all three, without the ending, relative to the report folder.
         sha256: of the JSON file.
         bytes: size of the JSON file.
+        uri: where the JSON was delivered to; None where it stays on the disk.
+        problem: what kept it from being delivered to its bucket.
     """
 
     report: Report
@@ -45,6 +50,18 @@ class WrittenReport:
     key: str
     sha256: str
     bytes: int
+    uri: str | None = None
+    problem: str | None = None
+
+    @property
+    def place(self) -> str:
+        """Path or URI of the JSON."""
+        return self.uri or str(self.json_path)
+
+    @property
+    def page(self) -> str:
+        """Path or URI of the page."""
+        return f"{self.uri.removesuffix('.json')}.html" if self.uri else str(self.html_path)
 
 
 def report_key(env: str, run_date: str, run_id: str) -> str:
@@ -58,10 +75,8 @@ def report_key(env: str, run_date: str, run_id: str) -> str:
     Raises:
         ConfigurationError: a part is not of that form.
     """
-    if not ENV_PATTERN.fullmatch(env):
-        raise ConfigurationError(
-            f"report.env is {env!r}", fix="Use 1 to 32 lower-case letters, digits and hyphens, no hyphen first"
-        )
+    if not re.fullmatch(ENV_PATTERN.strip("^$"), env):
+        raise ConfigurationError(f"report.env is {env!r}", fix=f"Use {ENV_RULE}")
     try:
         day = date.fromisoformat(run_date)
         same = day.isoformat() == run_date and str(uuid.UUID(run_id)) == run_id
@@ -98,7 +113,7 @@ def write_report(root: Path, report: Report, rows: pa.Table) -> WrittenReport:
     """
     key = report_key(report.run.env, report.run.run_date, report.run_id)
     json_path, html_path, parquet_path = (root / f"{key}.{ending}" for ending in ("json", "html", "parquet"))
-    footer = {METRICS_KEY: json.dumps(row_metrics(rows))}
+    footer = {METRICS_KEY: json.dumps(row_metrics(rows)), MADE_FROM_KEY: json.dumps(_made_from(report))}
     try:
         json_path.parent.mkdir(parents=True, exist_ok=True)
         table_sha256 = _place(parquet_path, lambda temporary: write_parquet(temporary, rows, footer))
@@ -114,6 +129,22 @@ def write_report(root: Path, report: Report, rows: pa.Table) -> WrittenReport:
     except OSError as error:
         raise InfrastructureError(f"report {key!r} cannot be written ({error.strerror or error})") from error
     return WrittenReport(final, json_path, html_path, parquet_path, key, sha256, len(content))
+
+
+def _made_from(report: Report) -> dict[str, Any]:
+    """Provenance of the per-example table; nothing in it differs between two runs of equal inputs."""
+    values = report.to_json()
+    origin: dict[str, Any] = values["run"]["origin"] or {}
+    return {
+        "suite": report.suite,
+        "target": report.target,
+        "suite_sha256": origin.get("suite_sha256"),
+        "git_revision": origin.get("git_revision"),
+        "dataset_fingerprint": report.dataset.fingerprint,
+        "corpus_fingerprint": report.corpus.fingerprint if report.corpus else None,
+        "models": values["models"],
+        "packages": report.run.versions,
+    }
 
 
 def _same_content(report: Report, path: Path) -> tuple[Report, bytes]:

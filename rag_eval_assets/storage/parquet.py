@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -39,31 +39,31 @@ def write_parquet(path: Path, table: pa.Table, metadata: Mapping[str, str]) -> N
             writer.write_table(group, row_group_size=ROW_GROUP_ROWS)
 
 
-def read_parquet(path: Path) -> pa.Table:
-    """All rows of a file.
+def read_parquet(source: Path | pa.NativeFile, columns: Sequence[str] | None = None) -> pa.Table:
+    """All rows of a file; of the wanted columns alone, nothing else is fetched from where it lies.
 
     Raises:
         OSError: the file cannot be read.
         pa.ArrowInvalid: it is no Parquet.
     """
-    with pq.ParquetFile(path) as file:
-        return file.read()
+    with pq.ParquetFile(source, pre_buffer=True) as file:
+        return file.read(columns=None if columns is None else list(columns))
 
 
-def read_with_metadata(path: Path) -> tuple[pa.Table, dict[str, str]]:
-    """Rows and footer of one and the same version of a file, even where it is being replaced.
+def read_with_metadata(opened: BinaryIO | pa.NativeFile) -> tuple[pa.Table, dict[str, str]]:
+    """Rows and footer of an opened file: of one and the same version, even where the file is being replaced.
 
     Raises:
         OSError: the file cannot be read.
         pa.ArrowInvalid: it is no Parquet.
     """
-    with path.open("rb") as opened, pq.ParquetFile(opened) as file:
+    with pq.ParquetFile(opened, pre_buffer=True) as file:
         return file.read(), _own_metadata(file.schema_arrow.metadata)
 
 
-def read_metadata(path: Path) -> dict[str, str]:
+def read_metadata(source: Path | pa.NativeFile) -> dict[str, str]:
     """What `write_parquet` put into the footer."""
-    return _own_metadata(pq.read_schema(path).metadata)
+    return _own_metadata(pq.read_schema(source).metadata)
 
 
 def _own_metadata(found: Mapping[bytes, bytes] | None) -> dict[str, str]:

@@ -1,14 +1,14 @@
 """The table store: one Parquet file per suite, target, table and run date, replaced as a whole or not at all.
 
 A reader, DuckDB's glob included, sees the old version or the new one and never a mix: a table is written to a temporary
-file in the same folder, flushed to the disk, and renamed over the final name.
+file in the same folder, flushed to the disk, and renamed over the final name. `s3_store` is the same store in a bucket.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -22,6 +22,9 @@ from rag_eval_assets.storage.parquet import read_metadata, read_parquet, read_wi
 
 FOOTER_KEY = "rag_eval"
 """Key of the Parquet footer that holds the provenance, as JSON."""
+
+MADE_BY_KEY = "rag_eval_made_by"
+"""Key of the Parquet footer that says which suite and which releases made the table, as JSON."""
 
 _HASH_ROWS = 1_000
 
@@ -85,8 +88,8 @@ class TableStore(Protocol):
         """Replace the table of `key` atomically."""
         ...
 
-    def read(self, key: TableKey) -> pa.Table:
-        """The table of `key`; raises InfrastructureError naming the key where there is none."""
+    def read(self, key: TableKey, columns: Sequence[str] | None = None) -> pa.Table:
+        """The table of `key`, or those columns of it; raises InfrastructureError naming the key where there is none."""
         ...
 
     def provenance(self, key: TableKey) -> Provenance:
@@ -107,10 +110,16 @@ class TableStore(Protocol):
 
 
 class LocalStore:
-    """A table store in a local folder."""
+    """A table store in a local folder.
 
-    def __init__(self, root: Path) -> None:
+    Args:
+        root: the folder.
+        made_by: what the footers say of suite and releases.
+    """
+
+    def __init__(self, root: Path, made_by: Mapping[str, Any] | None = None) -> None:
         self.root = root
+        self._made_by = made_by
 
     def path(self, key: TableKey) -> Path:
         """The file of `key`."""
@@ -120,34 +129,35 @@ class LocalStore:
         """Replace the table of `key` atomically."""
         final = self.path(key)
         version = data_version(table)  # first: it refuses what must not be written, such as NaN
-        footer = {FOOTER_KEY: json.dumps(asdict(provenance), sort_keys=True, allow_nan=False)}
+        footer = footer_of(provenance, self._made_by)
         replace_file(final, lambda temporary: write_parquet(temporary, table, footer))
         return StoredTable(str(final), table.num_rows, final.stat().st_size, version)
 
-    def read(self, key: TableKey) -> pa.Table:
-        """The table of `key`; raises InfrastructureError naming the key where there is none."""
+    def read(self, key: TableKey, columns: Sequence[str] | None = None) -> pa.Table:
+        """The table of `key`, or those columns of it; raises InfrastructureError naming the key where there is none."""
         path = self._existing(key)
         try:
-            return read_parquet(path)
+            return read_parquet(path, columns)
         except (OSError, pa.ArrowException) as error:
-            raise _damaged(key, error) from error
+            raise damaged(key, error) from error
 
     def provenance(self, key: TableKey) -> Provenance:
         """The provenance of the table of `key`; raises InfrastructureError where there is none."""
         path = self._existing(key)
         try:
-            return Provenance(**json.loads(read_metadata(path)[FOOTER_KEY]))
+            return provenance_of(read_metadata(path))
         except (OSError, pa.ArrowException, KeyError, TypeError, ValueError) as error:
-            raise _damaged(key, error) from error
+            raise damaged(key, error) from error
 
     def read_with_provenance(self, key: TableKey) -> tuple[pa.Table, Provenance]:
         """Both of one and the same version, even where the table is being replaced; raises as `read` does."""
         path = self._existing(key)
         try:
-            table, footer = read_with_metadata(path)
-            return table, Provenance(**json.loads(footer[FOOTER_KEY]))
+            with path.open("rb") as opened:
+                table, footer = read_with_metadata(opened)
+            return table, provenance_of(footer)
         except (OSError, pa.ArrowException, KeyError, TypeError, ValueError) as error:
-            raise _damaged(key, error) from error
+            raise damaged(key, error) from error
 
     def exists(self, key: TableKey) -> bool:
         """Whether there is a table of `key`."""
@@ -161,13 +171,30 @@ class LocalStore:
     def _existing(self, key: TableKey) -> Path:
         path = self.path(key)
         if not path.is_file():
-            raise InfrastructureError(
-                f"table {key.path!r} is not in the store", fix=f"Materialize {key.table!r} for {key.run_date} first"
-            )
+            raise missing(key)
         return path
 
 
-def _damaged(key: TableKey, error: Exception) -> InfrastructureError:
+def footer_of(provenance: Provenance, made_by: Mapping[str, Any] | None) -> dict[str, str]:
+    """What stands in a table's footer; raises ValueError where a number is not finite."""
+    entries = {FOOTER_KEY: asdict(provenance), **({MADE_BY_KEY: dict(made_by)} if made_by else {})}
+    return {name: json.dumps(value, sort_keys=True, allow_nan=False) for name, value in entries.items()}
+
+
+def provenance_of(footer: Mapping[str, str]) -> Provenance:
+    """The provenance in a footer; raises KeyError, TypeError or ValueError where there is none."""
+    return Provenance(**json.loads(footer[FOOTER_KEY]))
+
+
+def missing(key: TableKey) -> InfrastructureError:
+    """What to say where there is no table of `key`."""
+    return InfrastructureError(
+        f"table {key.path!r} is not in the store", fix=f"Materialize {key.table!r} for {key.run_date} first"
+    )
+
+
+def damaged(key: TableKey, error: Exception) -> InfrastructureError:
+    """What to say where the table of `key` cannot be read."""
     reason = (str(error).splitlines() or [type(error).__name__])[0]
     return InfrastructureError(
         f"table {key.path!r} cannot be read ({reason})", fix=f"Materialize {key.table!r} for {key.run_date} again"

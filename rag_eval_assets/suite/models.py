@@ -13,6 +13,7 @@ from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from rag_eval_assets.recording.modes import Mode
+from rag_eval_assets.storage.s3_names import ENV_PATTERN, Addressing, Bucket, Endpoint, Region
 from rag_eval_assets.suite.base import SuiteModel
 from rag_eval_assets.suite.names import RESERVED_SCORER_NAMES
 from rag_eval_assets.suite.targets import EmbeddedTarget, Target
@@ -275,13 +276,24 @@ class RunOptions(SuiteModel):
     start_date: dt.date = Field(DEFAULT_START_DATE, strict=False, description="First run date that can be evaluated.")
 
 
+class ReportBucket(SuiteModel):
+    """The bucket that reports are written to; `RAG_EVAL_*` settings come before each of these keys."""
+
+    bucket: Bucket | None = Field(None, description="Name of the bucket; one per environment.")
+    region: Region | None = Field(None, description="Region of the bucket; by default that of the AWS configuration.")
+    endpoint: Endpoint | None = Field(None, description="URL of an S3 service other than AWS.")
+    addressing: Addressing = Field(
+        "auto", description="Where the bucket's name stands in the URL: in the path, in the host name, or as it fits."
+    )
+
+
 class ReportOptions(SuiteModel):
     """Where reports go and how much they hold."""
 
-    env: str = Field(
-        "dev",
-        pattern=r"^[a-z0-9][a-z0-9-]{0,31}$",
-        description="Environment label, the first part of the report's key.",
+    env: str = Field("dev", pattern=ENV_PATTERN, description="Environment label, the first part of the report's key.")
+    s3: ReportBucket = Field(
+        default_factory=lambda: ReportBucket.model_validate({}),
+        description="The bucket; without one, reports are written to a local folder.",
     )
     max_examples: int = Field(
         20_000, ge=0, description="Above this many examples the JSON holds none and names the Parquet instead."

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from rag_eval_assets.cli.run import check_run_date, check_targets
 from rag_eval_assets.errors import ConfigurationError
+from rag_eval_assets.invocation import check_run_date, check_targets
 from rag_eval_assets.suite.load import load_suite
 
 OF_A_REPORT = {"target", "run_id", "report", "summary", "counts"}

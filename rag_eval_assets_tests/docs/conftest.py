@@ -43,18 +43,25 @@ READING_ORDER = (
 ON_ITS_OWN = ("docs/planted-faults.md",)
 """Pages that need nothing of the others; they are run in a folder of their own at the same time."""
 
+WITH_S3 = ("docs/s3.md",)
+"""Pages that are run with a bucket of moto's server and the variables that they speak of, also on their own."""
+
+BUCKET = "acme-rag-eval-qa"
+
 NOT_RUN = {
     "make demo": "installs an environment; what it then runs, `rag-eval run`, is run here",
     "make test": "is what runs this test",
     "make ui": "never ends by itself; the end-to-end tests start and stop `rag-eval ui`",
     "rag-eval ui my.yaml": "never ends by itself; the end-to-end tests start and stop `rag-eval ui`",
     "rag-eval validate my.yaml --download": "needs the network",
+    "aws cloudformation deploy --stack-name rag-eval-qa --template-file deploy/aws/evaluation-bucket.yaml "
+    "--parameter-overrides Environment=qa BucketName=acme-rag-eval-qa --capabilities CAPABILITY_IAM": "asks AWS",
 }
 
 PARAMETERS = {"command": "sh", "snippet": "python", "settings": "yaml", "query": "sql", "data": "json"}
 """Parameter of a test to the language of the blocks that it gets."""
 
-OURS = ("RAG_EVAL_", "DAGSTER_", "HF_")
+OURS = ("RAG_EVAL_", "DAGSTER_", "HF_", "AWS_")
 SECONDS = 300
 
 
@@ -108,7 +115,7 @@ def read_page(name: str) -> Page:
 
 
 ADRS = tuple(path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "docs" / "adr").glob("*.md")))
-PAGES = tuple(read_page(name) for name in (*READING_ORDER, *ON_ITS_OWN, *ADRS))
+PAGES = tuple(read_page(name) for name in (*READING_ORDER, *ON_ITS_OWN, *WITH_S3, *ADRS))
 
 
 def pasted() -> Iterator[tuple[Block, Block]]:
@@ -209,13 +216,33 @@ def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
 
 
 @pytest.fixture(scope="session")
-def ran(tmp_path_factory: pytest.TempPathFactory, commands: Commands) -> Ran:
+def ran(tmp_path_factory: pytest.TempPathFactory, commands: Commands, s3_server: Any) -> Ran:
     """Everything is run once per process, so the tests that look at it stand in one file, `test_pages`."""
-    folder, apart = (tmp_path_factory.mktemp(name) for name in ("pages", "apart"))
+    folder, apart, s3 = (tmp_path_factory.mktemp(name) for name in ("pages", "apart", "s3-page"))
+    environment = commands.environment
     with ThreadPoolExecutor(2) as lanes:
-        together = lanes.submit(_run_pages, (*READING_ORDER, *ADRS), folder, commands.environment)
-        alone = lanes.submit(_run_pages, ON_ITS_OWN, apart, commands.environment)
-        return Ran(folder, apart, {**together.result(), **alone.result()})
+        together = lanes.submit(_run_pages, (*READING_ORDER, *ADRS), folder, environment)
+        alone = lanes.submit(_run_pages, ON_ITS_OWN, apart, environment)
+        stored = lanes.submit(_run_pages, WITH_S3, s3, {**environment, **_of_s3(s3_server)})
+        return Ran(folder, apart, {**together.result(), **alone.result(), **stored.result()})
+
+
+def _of_s3(server: Any) -> dict[str, str]:
+    """The variables of docs/s3.md, over a bucket of that name."""
+    server.bucket(BUCKET)
+    below = f"arn:aws:s3:::{BUCKET}"
+    allowed = [("s3:PutObject", "/qa/*"), ("s3:GetObject", "/qa/*"), ("s3:ListBucket", "")]
+    statements = [{"Effect": "Allow", "Action": action, "Resource": below + part} for action, part in allowed]
+    user = server.user({"Version": "2012-10-17", "Statement": statements})
+    return {
+        **{name.upper(): value for name, value in user.items()},
+        "AWS_ENDPOINT_URL": server.url,
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "AWS_REGION": "eu-central-1",
+        "RAG_EVAL_ENV": "qa",
+        "RAG_EVAL_REPORT_BUCKET": BUCKET,
+        "RAG_EVAL_TABLES": f"s3://{BUCKET}/qa/tables",
+    }
 
 
 def _run_pages(names: tuple[str, ...], folder: Path, environment: dict[str, str]) -> dict[Block, Output]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +124,44 @@ def later(place: Place) -> str:
     return place.rag_eval("report", "show", "report.json")
 
 
+class Denying(BaseHTTPRequestHandler):
+    """An S3 service that allows nothing."""
+
+    def do_PUT(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(403)
+        self.end_headers()
+        self.wfile.write(b"<Error><Code>AccessDenied</Code></Error>")
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+def denied(place: Place) -> str:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Denying) as server:
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}).start()
+        endpoint = f"http://127.0.0.1:{server.server_port}"
+        told = place.rag_eval(
+            "run",
+            place.suite(),
+            "--run-date",
+            "2026-03-01",
+            "--quiet",
+            code=3,
+            **{**BUCKET, "RAG_EVAL_S3_ENDPOINT": endpoint, "AWS_SECRET_ACCESS_KEY": "x", "AWS_ACCESS_KEY_ID": "y"},
+        )
+        server.shutdown()
+    return re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "9af088ba-2600-54fc-b9e2-10053df4722d", told)
+
+
+BUCKET = {
+    "RAG_EVAL_REPORT_BUCKET": "acme-rag-eval-qa",
+    "RAG_EVAL_ENV": "qa",
+    "AWS_REGION": "eu-central-1",
+    "AWS_EC2_METADATA_DISABLED": "true",
+    "AWS_CONFIG_FILE": "none",
+    "AWS_SHARED_CREDENTIALS_FILE": "none",
+}
 BERT = [{"type": "bertscore"}]
 CAUSES: dict[str, Callable[[Place], str]] = {
     "A key is unknown": lambda p: p.rag_eval("run", p.suite(scorrers=[])),
@@ -144,6 +184,10 @@ CAUSES: dict[str, Callable[[Place], str]] = {
     "The executor is refused": lambda p: p.rag_eval("run", p.suite(), RAG_EVAL_EXECUTOR="k8s"),
     "The home cannot be written": lambda p: p.rag_eval("run", p.suite(), RAG_EVAL_HOME="/proc/home", code=3),
     "A figure does not follow from the examples": changed,
+    "A setting of the environment cannot be used": lambda p: p.rag_eval("run", p.suite(), RAG_EVAL_ENV="../../x"),
+    "No region is known": lambda p: p.rag_eval("run", p.suite(), **{**BUCKET, "AWS_REGION": ""}),
+    "No credentials are found": lambda p: p.rag_eval("run", p.suite(), **BUCKET),
+    "A report is not delivered": denied,
     "A file is no report of this version": later,
 }
 

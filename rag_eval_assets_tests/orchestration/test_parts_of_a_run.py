@@ -150,9 +150,9 @@ def test_a_table_that_is_replaced_while_the_report_reads_is_not_mixed_in(place, 
     old, provenance = store.read_with_provenance(key)
     opened = store_module.read_with_metadata
 
-    def replaced_while_open(path):
-        table, footer = opened(path)
-        if path == store.path(key):
+    def replaced_while_open(file):
+        table, footer = opened(file)
+        if file.name == str(store.path(key)):
             newer = Provenance(provenance.code_version, {"generated_answers": "newer"}, facts=provenance.facts)
             store.write(key, old, newer)
         return table, footer

@@ -1,0 +1,57 @@
+"""What the environment sets in place of the suite: where reports and tables lie, and under which label.
+
+A suite is shared between environments; what differs between them stands in `RAG_EVAL_*` variables, which come first.
+"""
+
+from __future__ import annotations
+
+import re
+
+from pydantic import Field, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from rag_eval_assets.errors import ConfigurationError
+from rag_eval_assets.storage.s3_names import Addressing, Bucket, Endpoint, Env, PlaceUri, Region
+
+PREFIX = "RAG_EVAL_"
+
+
+class Settings(BaseSettings):
+    """The variables, each `RAG_EVAL_` and the field's name in capitals. An empty variable is an unset one."""
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, env_ignore_empty=True, extra="ignore", frozen=True)
+
+    env: Env | None = Field(default=None, description="Label of the environment, the first part of a report's key.")
+    report_bucket: Bucket | None = Field(default=None, description="Bucket that reports are written to.")
+    report_profile: str | None = Field(default=None, description="AWS profile of the report writer.")
+    tables: PlaceUri | None = Field(default=None, description="s3://bucket/prefix of the tables; else a local folder.")
+    tables_profile: str | None = Field(default=None, description="AWS profile of the table store.")
+    s3_region: Region | None = Field(default=None, description="Region of the buckets.")
+    s3_endpoint: Endpoint | None = Field(default=None, description="URL of an S3 service other than AWS.")
+    s3_addressing: Addressing | None = Field(default=None, description="Bucket in the path or in the host name.")
+    git_revision: str | None = Field(
+        default=None,
+        pattern=r"^[0-9a-f]{7,64}$",
+        description="Revision for reports, where there is no .git.",
+    )
+
+    @classmethod
+    def from_environment(cls) -> Settings:
+        """The settings of this process.
+
+        Raises:
+            ConfigurationError: a variable has a value that cannot be used.
+        """
+        try:
+            return cls()
+        except ValidationError as error:
+            faults = [
+                f"{PREFIX}{str(details['loc'][0]).upper()} is {_shown(details['input'])}: {details['msg']}"
+                for details in error.errors(include_url=False)
+            ]
+            raise ConfigurationError("; ".join(faults), fix="Correct it, or unset it") from error
+
+
+def _shown(value: object) -> str:
+    """A value for an error message, without a name and password in a URL."""
+    return re.sub(r"(?<=://)[^/\s]*@", "", repr(value))
