@@ -6,42 +6,20 @@ The JSON Schema that editors use is exported from these classes, so field descri
 from __future__ import annotations
 
 import datetime as dt
-import difflib
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 from pydantic_core import PydanticCustomError
+
+from rag_eval_assets.suite.automation import Checks, CorpusSensor, Freshness, Notify, Schedule
+from rag_eval_assets.suite.base import SuiteModel
 
 _OWNER = r"team:.+|[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,7}"
 """What Dagster takes as an owner; anything else would only fail when the lineage is built."""
 
 DEFAULT_START_DATE = dt.date(2026, 1, 1)
 """First run date that exists where a suite says nothing; earlier dates cannot be backfilled."""
-
-
-class SuiteModel(BaseModel):
-    """Base of all parts: unknown keys are errors that name the nearest known one."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _reject_unknown_keys(cls, data: Any) -> Any:
-        if not isinstance(data, dict):
-            return data
-        known = [field.alias or name for name, field in cls.model_fields.items()]
-        given: list[Any] = list(data)  # pyright: ignore[reportUnknownArgumentType]
-        problems = [_unknown_key(str(key), known) for key in given if key not in known]
-        if problems:
-            raise PydanticCustomError("unknown_key", "{problems}", {"problems": "; ".join(problems)})
-        return data  # pyright: ignore[reportUnknownVariableType]
-
-
-def _unknown_key(key: str, known: list[str]) -> str:
-    near = difflib.get_close_matches(key, known, n=1, cutoff=0.6)
-    hint = f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(sorted(known))}"
-    return f"unknown key {key!r} ({hint})"
 
 
 class Columns(SuiteModel):
@@ -273,6 +251,13 @@ class Suite(SuiteModel):
     report: ReportOptions = Field(
         default_factory=lambda: ReportOptions.model_validate({}), description="Report options."
     )
+    checks: Checks = Field(
+        default_factory=lambda: Checks.model_validate({}), description="Bounds of the checks, and which of them block."
+    )
+    schedule: Schedule | None = Field(None, description="When Dagster evaluates the suite by itself.")
+    corpus_sensor: CorpusSensor | None = Field(None, description="Evaluation after a change of the corpus.")
+    notify: Notify | None = Field(None, description="Who is told of a failed run.")
+    freshness: Freshness | None = Field(None, description="How old the newest report may be.")
 
     @field_validator("owners")
     @classmethod
