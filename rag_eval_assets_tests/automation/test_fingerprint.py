@@ -1,4 +1,4 @@
-"""The version of a corpus, wherever it lies: equal for equal content, another for any change, an error if unreadable."""
+"""The version of a corpus on the disk: equal for equal content, another for any change, an error if unreadable."""
 
 from __future__ import annotations
 
