@@ -10,7 +10,7 @@ ROOT = Path(__file__).parent
 
 FIRST = (
     "docs/test_pages.py",
-    "e2e/test_backfill.py",
+    "e2e/test_live.py",
     "evaluation/test_planted_faults.py",
     "evaluation/test_hundred_real_rows.py",
     "cli",
