@@ -40,7 +40,7 @@ def check_contract(evaluation: Evaluation, spec: TableSpec, target: str | None) 
         rows = Counter(tuple(row.values()) for row in table.select(key).to_pylist())
         twice = [str(row[0]) for row, count in rows.items() if count > 1]
         if twice:
-            figures = {"twice": len(twice), "bound": 0}
+            figures: dict[str, float] = {"twice": len(twice), "bound": 0}
             return CheckOutcome(False, f"{len(twice)} keys stand more than once", figures, twice[:WORST])
         if spec.name != EVAL_EXAMPLES.name and names[0] == "example_id":
             faults, worst = _differences_from_examples(evaluation, {str(row[0]) for row in rows})

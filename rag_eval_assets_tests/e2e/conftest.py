@@ -109,8 +109,8 @@ class Live:
         return {"repositoryLocationName": name, "repositoryName": "__repository__"}
 
     def runs(self, **tags: str) -> list[dict[str, Any]]:
-        """Runs with these tags (`/` written `__`, `.` written `___`), newest first: runId, status, tags."""
-        wanted = [{"key": key.replace("___", ".").replace("__", "/"), "value": value} for key, value in tags.items()]
+        """Runs with these tags (`/` written `__`), newest first: runId, status, tags."""
+        wanted = [{"key": key.replace("__", "/"), "value": value} for key, value in tags.items()]
         found = self.query(
             "query($f: RunsFilter){runsOrError(filter: $f){... on Runs{results{runId status tags{key value}}}}}",
             f={"tags": wanted},

@@ -1,7 +1,7 @@
 """One live instance, web server and daemon on loopback, used over GraphQL as the web page does it.
 
 `tiny` uses the real models; `quick`, whose corpus is watched, and `clock` a target that only writes down what it is
-asked (see `location`). The tests build on each other's runs, in the order in which they stand here.
+asked, and scorers that compare words (see `location`). The tests build on each other's runs, in the order in which they stand here.
 """
 
 from __future__ import annotations
@@ -42,7 +42,6 @@ TINY: dict[str, Any] = {
     "corpus": {"source": "contexts"},
     "targets": {"first": {"type": "embedded", "top_k": 2}},
     "scorers": [{"type": "sentence_cosine"}],
-    "notify": {"kind": "slack", "url_env": "TEST_HOOK", "running": True},
 }
 QUICK: dict[str, Any] = {
     "datasets": [{"file": "questions.jsonl"}],
@@ -51,6 +50,7 @@ QUICK: dict[str, Any] = {
     "scorers": [{"type": "bertscore", "model": "all-MiniLM-L6-v2"}, {"type": "sentence_cosine"}],
     "run": {"concurrency": 1},
     "corpus_sensor": {"watch": {"folder": "docs"}, "interval_seconds": 1, "settle_seconds": 3, "running": True},
+    "notify": {"kind": "slack", "url_env": "TEST_HOOK", "running": True},
     "freshness": {"fail_after_hours": 30},
 }
 CLOCK: dict[str, Any] = {
@@ -59,10 +59,10 @@ CLOCK: dict[str, Any] = {
     "schedule": {"cron": "* * * * *", "running": True},
 }
 
-GOOD_DATES = ["2026-03-01", "2026-03-02", "2026-03-03"]
-FAULTY_DATES = ["2026-03-04", "2026-03-05"]
-"""The examples of the first are broken as long as the file `fault` is there, see `location`."""
+REAL_DATES = ["2026-03-01", "2026-03-02"]
 QUICK_DATES = [f"2026-04-0{day}" for day in range(1, 6)]
+FAULTY_DATE = QUICK_DATES[3]
+"""Its examples are broken as long as the file `fault` is there, see `location`."""
 
 MEMORY = Path("/dev/shm")
 
@@ -152,8 +152,7 @@ def stage(
         made.live.set_pool("gpu", 2)  # so that two runs score at once
         # All at once and first of all, since the daemon looks for new backfills only every 30 seconds.
         made.backfills = {
-            "good": made.live.launch_backfill("tiny", GOOD_DATES),
-            "faulty": made.live.launch_backfill("tiny", FAULTY_DATES),
+            "real": made.live.launch_backfill("tiny", REAL_DATES),
             "quick": made.live.launch_backfill("quick", QUICK_DATES),
         }
         yield made
@@ -234,40 +233,42 @@ def test_the_schedule_evaluates_the_day_of_its_tick(stage: Stage) -> None:
     assert len(run["tags"]["rag_eval/suite_sha256"]) == 16
 
 
-def _dates_with(home: Home, asset: str) -> list[str]:
-    paths = (home.tables / "tiny" / "first" / asset).glob("run_date=*/*.parquet")
+def _dates_with(stage: Stage, suite: str, asset: str) -> list[str]:
+    paths = stage.home.tables.glob(f"{suite}/*/{asset}/run_date=2026-0[34]-*/*.parquet")
     return sorted({path.parent.name.removeprefix("run_date=") for path in paths})
 
 
-def test_a_backfill_of_three_run_dates_writes_three_reports(stage: Stage, backfills: dict[str, str]) -> None:
-    assert backfills["good"] == "COMPLETED_SUCCESS"
-    assert [date for date in GOOD_DATES if date not in _dates_with(stage.home, "score_history")] == []
-    reports = sorted(stage.home.reports.glob("dev/eval-runs/2026/03/0[1-3]/*.json"))
-    assert [path.parent.name for path in reports] == ["01", "02", "03"]
+def test_a_backfill_with_the_real_models_writes_a_report_per_date(stage: Stage, backfills: dict[str, str]) -> None:
+    assert backfills["real"] == "COMPLETED_SUCCESS"
+    assert _dates_with(stage, "tiny", "score_history") == REAL_DATES
+    reports = sorted(stage.home.reports.glob("dev/eval-runs/2026/03/*/*.json"))
+    assert [path.parent.name for path in reports] == ["01", "02"]
     contents = {json.loads(path.read_text())["content_sha256"] for path in reports}
-    assert len(contents) == 1, "three dates over the same system and data have the same content"
+    assert len(contents) == 1, "two dates over the same system and data have the same content"
 
 
 def test_a_failing_table_check_stops_only_what_is_downstream_on_its_own_date(
     stage: Stage, backfills: dict[str, str]
 ) -> None:
-    assert backfills["faulty"] == "COMPLETED_FAILED"
-    assert _dates_with(stage.home, "generated_answers") == [*GOOD_DATES, "2026-03-05"]
-    assert _dates_with(stage.home, "score_history") == [*GOOD_DATES, "2026-03-05"]
+    assert backfills["quick"] == "COMPLETED_FAILED"
+    others = [date for date in QUICK_DATES if date != FAULTY_DATE]
+    assert _dates_with(stage, "quick", "generated_answers") == others
+    assert _dates_with(stage, "quick", "score_history") == others
+    assert {date: stage.calls()[date] for date in QUICK_DATES} == {**dict.fromkeys(others, 6), FAULTY_DATE: 0}
     checks = stage.live.query(
-        'query($k: AssetKeyInput!){assetCheckExecutions(assetKey: $k, checkName: "table_contract", limit: 20)'
+        'query($k: AssetKeyInput!){assetCheckExecutions(assetKey: $k, checkName: "table_contract", limit: 50)'
         "{status evaluation{partition success severity}}}",
-        k={"path": ["tiny", "eval_examples"]},
+        k={"path": ["quick", "eval_examples"]},
     )["assetCheckExecutions"]
     failed = [check["evaluation"] for check in checks if check["status"] == "FAILED"]
-    assert failed == [{"partition": "2026-03-04", "success": False, "severity": "ERROR"}]
+    assert failed == [{"partition": FAULTY_DATE, "success": False, "severity": "ERROR"}]
 
 
 PAGES = {
     "assets/tiny/first/score_history?view=lineage&lineageScope=upstream": "Graph depth",
     "assets/tiny/first/eval_report": "newest report of the run date",
     "assets/tiny/first/eval_report?view=events": "top_k_match_rate",
-    "assets/tiny/first/sentence_cosine?view=partitions": "Materialized (4)",
+    "assets/tiny/first/sentence_cosine?view=partitions": "Materialized (2)",
     "assets/tiny/eval_examples?view=checks": "table_contract",
     "jobs": "tiny_evaluation",
 }
@@ -291,23 +292,29 @@ def test_every_page_opens_without_console_errors(
     assert text in opened.stdout
 
 
-class TestBackfills:
-    @pytest.fixture(scope="class")
-    def later(self, stage: Stage, backfills: dict[str, str]) -> dict[str, str]:
-        """Backfills over dates that have been evaluated, all at once; name to final status."""
-        (stage.folder / "fault").unlink()
-        config = yaml.safe_dump({"resources": {"evaluation": {"config": {"limit": 2}}}})
-        launched = {
-            "scored again": stage.live.launch_job_backfill("quick_rescore", QUICK_DATES[:2]),
-            "limited": stage.live.launch_backfill("quick", ["2026-04-06"], config),
-            "failed again": stage.live.repeat_failed(stage.backfills["faulty"]),
-        }
-        return {name: stage.live.wait_for_backfill(backfill) for name, backfill in launched.items()} | {
-            "failed again id": launched["failed again"]
-        }
+@pytest.fixture(scope="module")
+def later(stage: Stage, backfills: dict[str, str]) -> dict[str, str]:
+    """Backfills over dates that have been evaluated, all at once; name to final status."""
+    (stage.folder / "fault").unlink()
+    config = yaml.safe_dump({"resources": {"evaluation": {"config": {"limit": 2}}}})
+    launched = {
+        "scored again": stage.live.launch_job_backfill("quick_rescore", QUICK_DATES[:2]),
+        "limited": stage.live.launch_backfill("quick", ["2026-04-06"], config),
+        "failed again": stage.live.repeat_failed(stage.backfills["quick"]),
+    }
+    return {name: stage.live.wait_for_backfill(backfill) for name, backfill in launched.items()} | {
+        "failed again id": launched["failed again"]
+    }
 
-    def test_a_backfill_asks_each_question_once_per_date(self, stage: Stage, backfills: dict[str, str]) -> None:
-        assert backfills["quick"] == "COMPLETED_SUCCESS"
+
+class TestBackfills:
+    def test_repeating_the_failed_dates_runs_those_alone_and_asks_what_was_not_asked(
+        self, stage: Stage, later: dict[str, str]
+    ) -> None:
+        assert later["failed again"] == "COMPLETED_SUCCESS"
+        (run,) = stage.live.runs(dagster__backfill=later["failed again id"])
+        assert run["tags"]["dagster/partition"] == FAULTY_DATE
+        assert _dates_with(stage, "quick", "score_history") == QUICK_DATES
         assert {date: stage.calls()[date] for date in QUICK_DATES} == dict.fromkeys(QUICK_DATES, len(QUESTIONS))
 
     def test_scoring_a_range_again_asks_nothing_and_names_what_it_kept(
@@ -328,23 +335,19 @@ class TestBackfills:
         assert stage.calls()["2026-04-06"] == 2
         assert (stage.home.tables / "quick~sample" / "pipeline" / "eval_report" / "run_date=2026-04-06").is_dir()
 
-    def test_repeating_the_failed_dates_runs_those_alone(self, stage: Stage, later: dict[str, str]) -> None:
-        assert later["failed again"] == "COMPLETED_SUCCESS"
-        (run,) = stage.live.runs(dagster__backfill=later["failed again id"])
-        assert run["tags"]["dagster/partition"] == "2026-03-04"
-        assert _dates_with(stage.home, "score_history") == [*GOOD_DATES, *FAULTY_DATES]
-
     def test_two_runs_at_once_meet_no_locked_database(self, stage: Stage, later: dict[str, str]) -> None:
         assert "database is locked" not in stage.live.log.read_text()
         assert "OperationalError" not in stage.live.log.read_text()
 
 
 def test_a_failed_run_is_told_with_what_failed_and_where(stage: Stage, backfills: dict[str, str]) -> None:
-    (text,) = stage.live.wait(lambda: stage.messages, 60)
-    assert text.startswith("*Evaluation of tiny for 2026-03-04 failed*\n")
-    assert "check table_contract of tiny/eval_examples: 2 keys stand more than once" in text
-    (run,) = stage.live.runs(rag_eval___notified__tiny="sent")
-    assert f"/runs/{run['runId']}|" in text
+    (text,) = stage.live.wait(lambda: [text for text in stage.messages if FAULTY_DATE in text], 60)
+    headline, fault, link = text.splitlines()
+    assert headline == f"*Evaluation of quick for {FAULTY_DATE} failed*"
+    assert fault == "• check table_contract of quick/eval_examples: 6 keys stand more than once"
+    (run,) = [run for run in stage.live.runs(dagster__partition=FAULTY_DATE) if run["status"] == "FAILURE"]
+    assert link == f"<http://127.0.0.1:3000/runs/{run['runId']}|run {run['runId'][:8]}>"
+    assert run["tags"]["rag_eval.notified/quick"] == "sent"
 
 
 class TestStaleness:
