@@ -36,7 +36,7 @@ def ui(
     # For the process that this one becomes.
     os.environ.update(RAG_EVAL_HOME=str(home.root), DAGSTER_HOME=str(dagster_home(home)))
     os.environ.setdefault("DAGSTER_DISABLE_TELEMETRY", "1")
-    with shared_instance(home, tell=lambda text: stderr().print(text, markup=False)):
+    with shared_instance(home, tell=lambda text: stderr().print(text, markup=False, soft_wrap=True)):
         stderr().print(f"suites: {names}\nhistory: {home.root}\nopen http://127.0.0.1:{port}", markup=False)
     # A shell's background job ignores SIGINT, and Dagster would pass that on to its children, which nothing could
     # then stop; this process becomes Dagster, with the default handlers.

@@ -58,7 +58,8 @@ def server() -> Iterator[Answering]:
 
         def _answer(self, sent: bytes) -> None:
             headers = {name.lower(): value for name, value in self.headers.items()}
-            answering.requests.append({"headers": headers, "json": json.loads(sent) if sent else None})
+            content = json.loads(sent) if sent else None
+            answering.requests.append({"path": self.path, "headers": headers, "json": content})
             self.send_response(answering.statuses.pop(0) if answering.statuses else 200)
             self.send_header("content-length", str(len(answering.body)))
             self.end_headers()

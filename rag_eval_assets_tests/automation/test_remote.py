@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -69,6 +70,35 @@ class TestAddress:
         monkeypatch.setenv("CORPUS_TOKEN", "t0ken")
         self.version(suite, server, token_env="CORPUS_TOKEN")
         assert server.requests[0]["headers"]["authorization"] == "Bearer t0ken"
+
+
+class TestHub:
+    @staticmethod
+    def version(suite: MakeSuite) -> str:
+        return fingerprint(suite(corpus_sensor={"watch": {"huggingface": "village/docs", "revision": "main"}}))
+
+    @pytest.fixture(autouse=True)
+    def hub(self, server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        from huggingface_hub import constants
+
+        monkeypatch.setattr(constants, "ENDPOINT", server.url.removesuffix("/version"))
+        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+
+    def test_the_commit_of_the_branch_is_the_version(self, suite: MakeSuite, server: Any) -> None:
+        def commit(sha: str) -> None:
+            server.body = json.dumps({"id": "village/docs", "sha": sha, "siblings": []}).encode()
+
+        commit("a" * 40)
+        before = self.version(suite)
+        assert self.version(suite) == before
+        assert "/api/datasets/village/docs/revision/main" in {request["path"] for request in server.requests}
+        commit("b" * 40)
+        assert self.version(suite) != before
+
+    def test_a_data_set_that_is_not_there_is_an_error(self, suite: MakeSuite, server: Any) -> None:
+        server.statuses = [404] * 9
+        with pytest.raises(InfrastructureError, match="does not tell the revision of 'village/docs'"):
+            self.version(suite)
 
 
 class TestBucket:

@@ -1,7 +1,7 @@
 """A code location for `test_live`: the project's own definitions, with a fault on one run date and cheap suites.
 
-On one run date the examples of `quick` are broken while the file `fault` is there. Every suite but `tiny` has a target that
-only writes down what it is asked, and scorers that only compare words, so that a run costs no model.
+On one run date the examples of `quick` are broken while the file `fault` is there. Every suite but `tiny` has a target
+that only writes down what it is asked, and scorers that only compare words, so that a run costs no model.
 """
 
 from __future__ import annotations
