@@ -32,6 +32,15 @@ SECTIONS: dict[str, str] = {
     "RunOptions": "run",
     "ReportOptions": "report",
     "ReportBucket": "s3 of report",
+    "Checks": "checks",
+    "UpperBound": "an upper bound of a check",
+    "LowerBound": "a lower bound of a check",
+    "NoBound": "a check without a bound",
+    "Schedule": "schedule",
+    "CorpusSensor": "corpus_sensor",
+    "Watch": "watch of a corpus sensor",
+    "Notify": "notify",
+    "Freshness": "freshness",
 }
 """Part of the schema to its heading, in the order of the page."""
 

@@ -10,7 +10,7 @@ pytest_plugins = ("rag_eval_assets_tests.servers.http", "rag_eval_assets_tests.s
 
 FIRST = (
     "docs/test_pages.py",
-    "e2e/test_backfill.py",
+    "e2e/test_live.py",
     "evaluation/test_planted_faults.py",
     "evaluation/test_hundred_real_rows.py",
     "cli",

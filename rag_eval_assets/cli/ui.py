@@ -15,6 +15,9 @@ from rag_eval_assets.errors import ConfigurationError
 from rag_eval_assets.home import Home
 from rag_eval_assets.suite.load import load_suites
 
+LOCATION = ("-m", "rag_eval_assets.definitions")
+"""The code location that is opened, as options of `dagster dev`."""
+
 
 def ui(
     suites: Annotated[
@@ -33,13 +36,13 @@ def ui(
     # For the process that this one becomes.
     os.environ.update(RAG_EVAL_HOME=str(home.root), DAGSTER_HOME=str(dagster_home(home)))
     os.environ.setdefault("DAGSTER_DISABLE_TELEMETRY", "1")
-    with shared_instance(home):
+    with shared_instance(home, tell=lambda text: stderr().print(text, markup=False, soft_wrap=True)):
         stderr().print(f"suites: {names}\nhistory: {home.root}\nopen http://127.0.0.1:{port}", markup=False)
     # A shell's background job ignores SIGINT, and Dagster would pass that on to its children, which nothing could
     # then stop; this process becomes Dagster, with the default handlers.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    command = [sys.executable, "-m", "dagster", "dev", "-m", "rag_eval_assets.definitions"]
+    command = [sys.executable, "-m", "dagster", "dev", *LOCATION]
     os.execv(sys.executable, [*command, "--host", "127.0.0.1", "--port", str(port)])
 
 

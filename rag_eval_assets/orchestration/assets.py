@@ -13,7 +13,7 @@ import dagster as dg
 
 from rag_eval_assets.errors import ConfigurationError, EvalError
 from rag_eval_assets.evaluation.context import Evaluation
-from rag_eval_assets.evaluation.reporting import Materialized, RunIdentity
+from rag_eval_assets.evaluation.reporting import EVAL_REPORT, Materialized, RunIdentity
 from rag_eval_assets.orchestration.compute import GPU_OP_TAGS, GPU_POOL, worker_pid
 from rag_eval_assets.orchestration.instance import tag_run
 from rag_eval_assets.orchestration.lineage import Blueprint, asset_key, input_keys
@@ -49,6 +49,7 @@ def build_asset(suite: LoadedSuite, blueprint: Blueprint) -> dg.AssetsDefinition
         metadata=definition_metadata(blueprint.spec, keys),
         pool=GPU_POOL if blueprint.heavy else None,
         op_tags=GPU_OP_TAGS if blueprint.heavy else None,
+        freshness_policy=_freshness(suite) if blueprint.name == EVAL_REPORT else None,
     )
     def table(context: dg.AssetExecutionContext, evaluation: EvaluationResource) -> dg.MaterializeResult[Any]:
         with failures_reported():
@@ -56,6 +57,18 @@ def build_asset(suite: LoadedSuite, blueprint: Blueprint) -> dg.AssetsDefinition
             return _materialize(context, evaluation.open(context, suite), blueprint, keys)
 
     return table
+
+
+def _freshness(suite: LoadedSuite) -> dg.FreshnessPolicy | None:
+    """How old the newest report of any run date may be; Dagster knows no freshness of single partitions."""
+    freshness = suite.suite.freshness
+    if freshness is None:
+        return None
+    warn = freshness.warn_after_hours
+    return dg.FreshnessPolicy.time_window(
+        fail_window=dt.timedelta(hours=freshness.fail_after_hours),
+        warn_window=None if warn is None else dt.timedelta(hours=warn),
+    )
 
 
 def _materialize(

@@ -14,12 +14,13 @@ from rag_eval_assets.errors import EvalError, InfrastructureError
 from rag_eval_assets.evaluation.context import Evaluation
 from rag_eval_assets.evaluation.only_failed import targets_with_failures
 from rag_eval_assets.home import Home
-from rag_eval_assets.orchestration.build import build_definitions, job_name, suite_tags
+from rag_eval_assets.orchestration.build import build_definitions, job_name
 from rag_eval_assets.orchestration.instance import process_tags, shared_instance
 from rag_eval_assets.orchestration.lineage import asset_key, blueprints
 from rag_eval_assets.orchestration.resume import RESUMES_TAG, made_by, require_same_data, unfinished_runs
 from rag_eval_assets.orchestration.session import Session, session
 from rag_eval_assets.orchestration.tables import open_store
+from rag_eval_assets.orchestration.tags import suite_tags
 from rag_eval_assets.progress import Reporter
 from rag_eval_assets.recording.modes import FROM_THE_COMMAND_LINE, Modes
 from rag_eval_assets.report.write import WrittenReport

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Generator, Mapping
+import re
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
@@ -12,13 +13,20 @@ from pathlib import Path
 import dagster as dg
 
 from rag_eval_assets.home import Home
-from rag_eval_assets.storage.atomic import process_is_gone, replace_file
+from rag_eval_assets.orchestration.processes import boot_id, process_start, started_at
+from rag_eval_assets.storage.atomic import replace_file
 
 RUN_TAG = "rag_eval/run"
 PID_TAG = "rag_eval/pid"
 HOST_TAG = "rag_eval/host"
 BOOT_TAG = "rag_eval/boot"
 STARTED_TAG = "rag_eval/process_started"
+
+_PROCESS_STARTED = re.compile(r"Started process for run \(pid: (\d+)\)")
+"""What Dagster's default launcher writes into the log of a run first."""
+
+_CLOCK_SLACK_SECONDS = 2.0
+"""A process's start is known to a hundredth of a second after the boot, whose time is known to a second."""
 
 _UNFINISHED = [
     dg.DagsterRunStatus.NOT_STARTED,
@@ -45,10 +53,11 @@ def _write(path: Path, content: bytes) -> None:
 
 
 @contextmanager
-def shared_instance(home: Home) -> Generator[dg.DagsterInstance]:
-    """The instance of `dagster_home`, with the runs of killed processes ended first."""
+def shared_instance(home: Home, *, tell: Callable[[str], None] = lambda _: None) -> Generator[dg.DagsterInstance]:
+    """The instance of `dagster_home`, with the runs of killed processes ended first; `tell` hears of each."""
     with _variables(DAGSTER_HOME=str(dagster_home(home))), dg.DagsterInstance.get() as instance:
-        fail_dead_runs(instance)
+        for run_id in fail_dead_runs(instance):
+            tell(f"run {run_id} is marked failed: the process that executed it is gone")
         yield instance
 
 
@@ -74,8 +83,8 @@ def process_tags(run_id: str, pid: int) -> dict[str, str]:
         RUN_TAG: run_id,
         PID_TAG: str(pid),
         HOST_TAG: platform.node(),
-        BOOT_TAG: _boot_id(),
-        STARTED_TAG: _process_start(pid),
+        BOOT_TAG: boot_id(),
+        STARTED_TAG: process_start(pid),
     }
 
 
@@ -94,40 +103,36 @@ def fail_dead_runs(instance: dg.DagsterInstance) -> list[str]:
     is known of them here: an instance may be shared through a database server.
     """
     ended: list[str] = []
-    for run in instance.get_runs(dg.RunsFilter(statuses=_UNFINISHED, tags={HOST_TAG: platform.node()})):
-        if run.tags.get(RUN_TAG) == run.run_id and not _is_alive(run.tags):
+    for run in instance.get_runs(dg.RunsFilter(statuses=_UNFINISHED)):
+        if _is_known_to_be_dead(instance, run):
             instance.report_run_failed(run, "The process that executed this run is gone.")
             instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
             ended.append(run.run_id)
     return ended
 
 
+def _is_known_to_be_dead(instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:
+    if run.tags.get(RUN_TAG) == run.run_id:
+        return run.tags.get(HOST_TAG) == platform.node() and not _is_alive(run.tags)
+    # Its first step has not begun, so it has no tags of its own yet; the log names the process that the web server or
+    # the daemon started, though not the machine. A database in a file is this machine's alone.
+    return _is_local(instance) and _was_started_and_is_gone(instance, run)
+
+
+def _is_local(instance: dg.DagsterInstance) -> bool:
+    return type(instance.run_storage).__name__ == "SqliteRunStorage"
+
+
+def _was_started_and_is_gone(instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:
+    """Whether the process that the log of a run names is there no more, or its id is another one's by now."""
+    for entry in instance.all_logs(run.run_id, dg.DagsterEventType.ENGINE_EVENT):
+        named = _PROCESS_STARTED.match(entry.message)
+        if named is not None:
+            since = started_at(int(named[1]))
+            return since is None or since > entry.timestamp + _CLOCK_SLACK_SECONDS
+    return False
+
+
 def _is_alive(tags: Mapping[str, str]) -> bool:
-    same_boot = tags.get(BOOT_TAG) == _boot_id()
-    return same_boot and _process_start(int(tags[PID_TAG])) == tags.get(STARTED_TAG)
-
-
-def _boot_id() -> str:
-    """Id of the machine's current boot; empty where the system tells none."""
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    except OSError:
-        return ""
-
-
-def _process_start(pid: int) -> str:
-    """When a process was started, in the system's own unit; `gone` where there is none. Pids are used again."""
-    try:
-        # The second field is the command in parentheses and may hold spaces; the start time is field 22 (proc(5)).
-        after_command = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rsplit(")", 1)[1]
-        return after_command.split()[19]
-    except FileNotFoundError:
-        return _without_proc(pid)
-    except (OSError, IndexError):
-        return "gone"
-
-
-def _without_proc(pid: int) -> str:
-    if Path("/proc/self").exists():
-        return "gone"
-    return "gone" if process_is_gone(pid) else "unknown"
+    same_boot = tags.get(BOOT_TAG) == boot_id()
+    return same_boot and process_start(int(tags[PID_TAG])) == tags.get(STARTED_TAG)

@@ -10,8 +10,8 @@ from rag_eval_assets.dataset.corpus import load_corpus
 from rag_eval_assets.dataset.examples import load_examples
 from rag_eval_assets.errors import ConfigurationError
 from rag_eval_assets.evaluation.context import Evaluation
-from rag_eval_assets.orchestration.build import suite_tags
 from rag_eval_assets.orchestration.lineage import asset_key
+from rag_eval_assets.orchestration.tags import suite_tags
 from rag_eval_assets.storage.store import data_version
 from rag_eval_assets.suite.load import LoadedSuite
 from rag_eval_assets.tables import CORPUS, EVAL_EXAMPLES

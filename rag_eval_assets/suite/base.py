@@ -1,4 +1,4 @@
-"""What all parts of a suite file have in common: strict, frozen, and unknown keys are errors with a suggestion."""
+"""The base of every part of a suite file: strict, and an unknown key is an error that names the nearest known one."""
 
 from __future__ import annotations
 

@@ -18,6 +18,7 @@ from pydantic_core import ErrorDetails
 
 from rag_eval_assets.canonical import content_hash
 from rag_eval_assets.errors import ConfigurationError
+from rag_eval_assets.suite.automation import AUTOMATION
 from rag_eval_assets.suite.models import OUT_OF_SCOPE_TYPES, Suite
 from rag_eval_assets.suite.names import distinct_slugs, slug
 from rag_eval_assets.suite.targets import FROM_ENVIRONMENT
@@ -49,8 +50,8 @@ class LoadedSuite:
 
     @cached_property
     def sha256(self) -> str:
-        """Hash of the content, defaults filled in; formatting and comments do not count."""
-        return content_hash(self.suite.model_dump(mode="json"))
+        """Hash of what is evaluated, defaults filled in; formatting, comments and what triggers a run do not count."""
+        return content_hash(self.suite.model_dump(mode="json", exclude=set(AUTOMATION)))
 
     def resolve(self, path: str) -> Path:
         """A path of the suite file as one of this machine: relative ones start at the suite file's folder."""

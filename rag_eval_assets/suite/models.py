@@ -14,6 +14,7 @@ from pydantic_core import PydanticCustomError
 
 from rag_eval_assets.recording.modes import Mode
 from rag_eval_assets.storage.s3_names import ENV_PATTERN, Addressing, Bucket, Endpoint, Region
+from rag_eval_assets.suite.automation import Checks, CorpusSensor, Freshness, Notify, Schedule
 from rag_eval_assets.suite.base import SuiteModel
 from rag_eval_assets.suite.names import RESERVED_SCORER_NAMES
 from rag_eval_assets.suite.targets import EmbeddedTarget, Target
@@ -343,6 +344,13 @@ class Suite(SuiteModel):
         default_factory=lambda: ReportOptions.model_validate({}), description="Report options."
     )
     cache: Cache = Field(default_factory=lambda: Cache.model_validate({}), description="Recordings of calls.")
+    checks: Checks = Field(
+        default_factory=lambda: Checks.model_validate({}), description="Bounds of the checks, and which of them block."
+    )
+    schedule: Schedule | None = Field(None, description="When Dagster evaluates the suite by itself.")
+    corpus_sensor: CorpusSensor | None = Field(None, description="Evaluation after a change of the corpus.")
+    notify: Notify | None = Field(None, description="Who is told of a failed run.")
+    freshness: Freshness | None = Field(None, description="How old the newest report may be.")
 
     @property
     def policy(self) -> Literal["report", "all_pass"]:

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 START_SECONDS = 90
+RUN_SECONDS = 180
 BACKFILL_SECONDS = 480  # the daemon looks for backfills every 30 s, runs wait for the pool, and two cores run all
 
 
@@ -41,30 +42,163 @@ class Live:
         assert "errors" not in content, content["errors"]
         return content["data"]
 
-    def launch_backfill(self, partitions: list[str]) -> str:
-        """Launch a backfill of every asset over `partitions`; returns its id."""
-        keys = [node["assetKey"] for node in self.query("{assetNodes{assetKey{path}}}")["assetNodes"]]
+    def asset_keys(self, suite: str, *without: str) -> list[list[str]]:
+        """Keys of a suite's assets, except those of the names `without`."""
+        nodes = self.query("{assetNodes{assetKey{path}}}")["assetNodes"]
+        paths = [node["assetKey"]["path"] for node in nodes]
+        return [path for path in paths if path[0] == suite and path[-1] not in without]
+
+    def launch_backfill(self, suite: str, partitions: list[str], config: str | None = None) -> str:
+        """Launch a backfill of every asset of a suite over `partitions`; returns its id."""
+        keys = [{"path": path} for path in self.asset_keys(suite)]
+        params = {"assetSelection": keys, "partitionNames": partitions, "title": "test"}
+        return self._launch({**params, **({} if config is None else {"runConfigData": config})})
+
+    def launch_job_backfill(self, job: str, partitions: list[str]) -> str:
+        """Launch a backfill of a job over `partitions`; returns its id."""
+        selector = {"partitionSetName": f"{job}_partition_set", "repositorySelector": self.repository()}
+        return self._launch({"selector": selector, "partitionNames": partitions})
+
+    def _launch(self, params: dict[str, Any]) -> str:
         launched = self.query(
             "mutation($p: LaunchBackfillParams!){launchPartitionBackfill(backfillParams: $p)"
             "{__typename ... on LaunchBackfillSuccess{backfillId} ... on PythonError{message}}}",
-            p={"assetSelection": keys, "partitionNames": partitions, "title": "test"},
+            p=params,
         )["launchPartitionBackfill"]
         assert launched["__typename"] == "LaunchBackfillSuccess", launched
         return launched["backfillId"]
 
+    def repeat_failed(self, backfill: str) -> str:
+        """What *Re-execute from failure* on a backfill's page does; returns the new backfill's id."""
+        launched = self.query(
+            "mutation($p: ReexecutionParams){reexecutePartitionBackfill(reexecutionParams: $p)"
+            "{__typename ... on LaunchBackfillSuccess{backfillId} ... on PythonError{message}}}",
+            p={"parentRunId": backfill, "strategy": "FROM_FAILURE"},
+        )["reexecutePartitionBackfill"]
+        assert launched["__typename"] == "LaunchBackfillSuccess", launched
+        return launched["backfillId"]
+
+    def launch_run(self, paths: list[list[str]], partition: str, config: str = "{}") -> str:
+        """What *Materialize* does for one date of the assets; returns the run's id."""
+        selector = {
+            "repositoryLocationName": self.repository()["repositoryLocationName"],
+            "repositoryName": "__repository__",
+            "pipelineName": "__ASSET_JOB",
+            "assetSelection": [{"path": path} for path in paths],
+            "assetCheckSelection": None,
+        }
+        tags = [{"key": "dagster/partition", "value": partition}]
+        launched = self.query(
+            "mutation($p: ExecutionParams!){launchPipelineExecution(executionParams: $p)"
+            "{__typename ... on LaunchRunSuccess{run{runId}} ... on PythonError{message}"
+            " ... on RunConfigValidationInvalid{errors{message}}}}",
+            p={
+                "selector": selector,
+                "mode": "default",
+                "runConfigData": config,
+                "executionMetadata": {"tags": tags},
+            },
+        )["launchPipelineExecution"]
+        assert launched["__typename"] == "LaunchRunSuccess", launched
+        return launched["run"]["runId"]
+
+    def repository(self) -> dict[str, str]:
+        """The only repository."""
+        nodes = self.query("{repositoriesOrError{... on RepositoryConnection{nodes{location{name}}}}}")
+        name = nodes["repositoriesOrError"]["nodes"][0]["location"]["name"]
+        return {"repositoryLocationName": name, "repositoryName": "__repository__"}
+
+    def runs(self, **tags: str) -> list[dict[str, Any]]:
+        """Runs with these tags (`/` written `__`), newest first: runId, status, tags."""
+        wanted = [{"key": key.replace("__", "/"), "value": value} for key, value in tags.items()]
+        found = self.query(
+            "query($f: RunsFilter){runsOrError(filter: $f){... on Runs{results{runId status tags{key value}}}}}",
+            f={"tags": wanted},
+        )["runsOrError"]["results"]
+        return [{**run, "tags": {tag["key"]: tag["value"] for tag in run["tags"]}} for run in found]
+
+    def wait_for_run(self, run_id: str) -> str:
+        """The status of a run once it has ended."""
+        text = "query($r: ID!){runOrError(runId: $r){... on Run{status}}}"
+        return self.wait(lambda: self._ended(self.query(text, r=run_id)["runOrError"]["status"]))
+
+    @staticmethod
+    def _ended(status: str) -> str | None:
+        return status if status in ("SUCCESS", "FAILURE", "CANCELED") else None
+
+    def wait(self, look: Callable[[], Any], seconds: float = RUN_SECONDS) -> Any:
+        """What `look` returns once that is neither None nor false."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            found = look()
+            if found:
+                return found
+            time.sleep(0.3)
+        raise AssertionError(f"it did not happen; {self.log.read_text()[-3000:]}")
+
+    def ticks(self, sensor: str) -> list[dict[str, Any]]:
+        """The ticks of a sensor, newest first: status, skipReason, runIds, error."""
+        found = self.query(
+            "query($s: SensorSelector!){sensorOrError(sensorSelector: $s){... on Sensor{sensorState{ticks(limit: 200)"
+            "{status skipReason runIds error{message}}}}}}",
+            s={**self.repository(), "sensorName": sensor},
+        )
+        return found["sensorOrError"]["sensorState"]["ticks"]
+
+    def switch(self, kind: str, name: str, *, on: bool) -> None:
+        """Start or stop a `sensor` or `schedule` as the switch on its page does."""
+        if on:
+            what = kind.capitalize()
+            self.query(
+                f"mutation($s: {what}Selector!){{start{what}({kind}Selector: $s){{__typename}}}}",
+                s={**self.repository(), f"{kind}Name": name},
+            )
+            return
+        what = "stopSensor(id: $i)" if kind == "sensor" else "stopRunningSchedule(id: $i)"
+        text = (
+            f"query($s: {kind.capitalize()}Selector!){{{kind}OrError({kind}Selector: $s)"
+            f"{{... on {kind.capitalize()}{{id}}}}}}"
+        )
+        found = self.query(text, s={**self.repository(), f"{kind}Name": name})[f"{kind}OrError"]["id"]
+        self.query(f"mutation($i: String!){{{what}{{__typename}}}}", i=found)
+
+    def set_pool(self, pool: str, limit: int) -> None:
+        """Set the limit of a pool, as on the page of the deployment."""
+        text = "mutation($p: String!, $l: Int!){setConcurrencyLimit(concurrencyKey: $p, limit: $l)}"
+        assert self.query(text, p=pool, l=limit)["setConcurrencyLimit"]
+
+    def slots(self, pool: str) -> int:
+        """How many slots of a pool are taken."""
+        text = "query($p: String){instance{concurrencyLimit(concurrencyKey: $p){activeSlotCount}}}"
+        return self.query(text, p=pool)["instance"]["concurrencyLimit"]["activeSlotCount"]
+
+    def reload(self) -> None:
+        """Load the code location again, as the button on its page does."""
+        name = self.repository()["repositoryLocationName"]
+        text = "mutation($n: String!){reloadRepositoryLocation(repositoryLocationName: $n){__typename}}"
+        made = self.query(text, n=name)["reloadRepositoryLocation"]["__typename"]
+        assert made == "WorkspaceLocationEntry", made
+
+    def stale(self, suite: str, partitions: list[str]) -> dict[str, list[str]]:
+        """Asset name to its staleness on each of `partitions`."""
+        nodes = self.query(
+            "query($p: [String!]){assetNodes{assetKey{path} staleStatusByPartition(partitions: $p)}}", p=partitions
+        )["assetNodes"]
+        return {
+            node["assetKey"]["path"][-1]: node["staleStatusByPartition"]
+            for node in nodes
+            if node["assetKey"]["path"][0] == suite
+        }
+
     def wait_for_backfill(self, backfill: str) -> str:
         """The status of a backfill once it has ended."""
-        until = time.monotonic() + BACKFILL_SECONDS
-        while time.monotonic() < until:
-            found = self.query(
-                "query($b: String!){partitionBackfillOrError(backfillId: $b){... on PartitionBackfill{status}}}",
-                b=backfill,
-            )
-            status = found["partitionBackfillOrError"]["status"]
-            if status.startswith("COMPLETED") or status == "FAILED":
-                return status
-            time.sleep(1)
-        raise AssertionError(f"the backfill did not end; {self.log.read_text()[-2000:]}")
+        text = "query($b: String!){partitionBackfillOrError(backfillId: $b){... on PartitionBackfill{status}}}"
+
+        def ended() -> str | None:
+            status = self.query(text, b=backfill)["partitionBackfillOrError"]["status"]
+            return status if status.startswith("COMPLETED") or status == "FAILED" else None
+
+        return self.wait(ended, BACKFILL_SECONDS)
 
     def stop(self, how: signal.Signals) -> int:
         """Send a signal and return the exit code; a process that does not stop in time fails the test."""
@@ -94,6 +228,23 @@ def start(command: list[str], port: int, folder: Path, **environment: str) -> It
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait(timeout=10)
+
+
+def kill_all(running: Live) -> None:
+    """SIGKILL every process of a running instance at once, as a power cut would."""
+    session = running.process.pid
+    pids = [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]
+    for pid in [pid for pid in pids if _session_of(pid) == session]:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    running.process.wait(timeout=10)
+
+
+def _session_of(pid: int) -> int | None:
+    try:
+        return os.getsid(pid)
+    except ProcessLookupError:
+        return None
 
 
 def free_port() -> int:

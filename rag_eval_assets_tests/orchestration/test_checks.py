@@ -85,7 +85,7 @@ def test_failed_calls_above_the_bound_warn_and_stop_nothing(place) -> None:
     assert result.success
     found = check(result, "error_rate", "generated_answers")
     assert (found.passed, found.severity, found.blocking) == (False, dg.AssetCheckSeverity.WARN, False)
-    assert found.description == "1 of 4 calls failed (25.0%, bound 5%)"
+    assert found.description == "1 of 4 calls failed (25.0%, bound 5.0%)"
     assert found.metadata["worst"].value == ["q2"]
     assert found.partition == DATES[0]
     assert len(list(place.home.reports.rglob("*.json"))) == 1
@@ -147,3 +147,41 @@ class TestDrift:
         assert set(sample.metadata) == set()
         whole = check(place.materialize(suite, date=DATES[1]), "drift", "eval_report")
         assert whole.description == "no earlier run date has the same data set"
+
+
+class TestBlocking:
+    def test_a_check_that_the_suite_calls_blocking_stops_what_is_downstream(self, place) -> None:
+        suite = place.suite(checks={"error_rate": {"at_most": 0.2, "blocking": True}})
+        place.replies["Who keeps the bees?"] = CallError("500", "the server stumbled")
+        result = place.materialize(suite)
+        assert not result.success
+        found = check(result, "error_rate", "generated_answers")
+        assert (found.passed, found.severity, found.blocking) == (False, dg.AssetCheckSeverity.ERROR, True)
+        assert found.metadata["bound"].value == 0.2
+        assert not (place.home.tables / "tiny" / "pipeline" / "bertscore").exists()
+
+    def test_a_bound_that_is_kept_stops_nothing(self, place) -> None:
+        suite = place.suite(checks={"error_rate": {"at_most": 0.25, "blocking": True}})
+        place.replies["Who keeps the bees?"] = CallError("500", "the server stumbled")
+        assert place.materialize(suite).success
+
+
+def test_a_context_that_the_corpus_lacks_warns_and_names_the_example(place, village) -> None:
+    suite = place.suite(rows=[*village.ROWS[:3], {**village.ROWS[3], "context_id": "lost"}])
+    result = place.materialize(suite)
+    assert result.success
+    found = check(result, "corpus_coverage", "retrieval_matches")
+    assert (found.passed, found.severity) == (False, dg.AssetCheckSeverity.WARN)
+    assert found.metadata["coverage"].value == 0.75
+    assert found.metadata["worst"].value == ["q4"]
+
+
+def test_examples_without_a_score_warn_per_scorer(place) -> None:
+    suite = place.suite()
+    place.replies["Who keeps the bees?"] = ""
+    result = place.materialize(suite)
+    assert result.success
+    for scorer in ("bertscore", "sentence_cosine"):
+        found = check(result, "completeness", scorer)
+        assert (found.passed, found.metadata["completeness"].value) == (False, 0.75)
+        assert found.metadata["worst"].value == ["q2"]

@@ -13,7 +13,9 @@ from types import ModuleType
 
 import dagster as dg
 import pytest
+from dagster._core.events import EngineEventData
 
+from rag_eval_assets.orchestration.build import build_definitions
 from rag_eval_assets.orchestration.instance import (
     BOOT_TAG,
     HOST_TAG,
@@ -166,6 +168,37 @@ def test_a_run_without_process_tags_is_left_alone() -> None:
     with dg.DagsterInstance.ephemeral() as instance:
         assert looking.execute_in_process(instance=instance).success
     assert seen == [[]]
+
+
+@pytest.mark.parametrize(
+    ("pid", "written", "ends"),
+    [
+        pytest.param(os.getpid(), time.time(), False, id="alive"),
+        pytest.param(int(ended_child()), time.time(), True, id="process gone"),
+        pytest.param(os.getpid(), 86_400.0, True, id="pid used again, perhaps after a boot"),
+        pytest.param(None, 0.0, False, id="not known"),
+    ],
+)
+def test_a_run_that_was_killed_before_its_first_step_is_known_by_its_log(
+    pid: int | None, written: float, ends: bool, place
+) -> None:
+    """Its first step would have tagged it; the process that the launcher started stands in the log."""
+    job = build_definitions([place.suite()]).resolve_job_def("tiny_evaluation")
+    with shared_instance(place.home) as instance:
+        run = instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED)
+        if pid is not None:
+            message = f"Started process for run (pid: {pid})."
+            event = dg.DagsterEvent(
+                "ENGINE_EVENT", run.job_name, event_specific_data=EngineEventData(), message=message
+            )
+            instance.handle_new_event(
+                dg.EventLogEntry(None, 20, message, run.run_id, written, job_name=run.job_name, dagster_event=event)
+            )
+    told: list[str] = []
+    with shared_instance(place.home, tell=told.append) as instance:
+        status = instance.get_runs()[0].status
+    assert status == (dg.DagsterRunStatus.FAILURE if ends else dg.DagsterRunStatus.STARTED)
+    assert len(told) == ends
 
 
 def test_runs_of_the_web_server_are_tagged_with_their_process(place) -> None:

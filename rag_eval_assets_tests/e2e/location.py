@@ -1,0 +1,87 @@
+"""A code location for `test_live`: the project's own definitions, with a fault on one run date and cheap suites.
+
+On one run date the examples of `quick` are broken while the file `fault` is there. Every suite but `tiny` has a target
+that only writes down what it is asked, and scorers that only compare words, so that a run costs no model.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import importlib.util
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from rag_eval_assets.dataset.examples import ExampleSet
+from rag_eval_assets.evaluation import stages
+from rag_eval_assets.evaluation.context import Evaluation, Outcome
+from rag_eval_assets.orchestration import lineage
+from rag_eval_assets.scoring.registry import SCORERS
+from rag_eval_assets.suite.load import LoadedSuite
+from rag_eval_assets.targets.base import Answer
+
+FAULTY_DATE = "2026-04-04"
+FOLDER = Path(os.environ["RAG_EVAL_HOME"]).parent
+
+_spec = importlib.util.spec_from_file_location("village", Path(__file__).parents[1] / "orchestration" / "conftest.py")
+assert _spec is not None
+assert _spec.loader is not None
+village = sys.modules["village"] = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(village)
+
+_make_examples, _load_examples, _make_answers = stages.make_examples, stages.load_examples, stages.make_answers
+_open_target, _open_scorer, _model_needs = stages.open_target, stages.open_scorer, lineage.model_needs
+_asked_for = ""
+
+
+class WritingDown(village.ScriptedTarget):
+    """A target that appends each question, with its run date, to a file; slow while the file `slow` is there."""
+
+    async def answer(self, question: str, trial: int) -> Answer:
+        with (FOLDER / "calls.jsonl").open("a") as calls:
+            calls.write(json.dumps({"date": _asked_for, "question": question}) + "\n")
+        if (FOLDER / "slow").exists():
+            await asyncio.sleep(1)
+        return await super().answer(question, trial)
+
+
+def _make_broken(evaluation: Evaluation) -> Outcome:
+    if evaluation.run_date == FAULTY_DATE and evaluation.suite.slug == "quick" and (FOLDER / "fault").exists():
+        stages.load_examples = _load_twice
+    try:
+        return _make_examples(evaluation)
+    finally:
+        stages.load_examples = _load_examples
+
+
+def _load_twice(suite: LoadedSuite, limit: int | None = None) -> ExampleSet:
+    examples = _load_examples(suite, limit)
+    return dataclasses.replace(examples, table=pa.concat_tables([examples.table, examples.table]))
+
+
+def _answers_for_a_date(evaluation: Evaluation, target: str) -> Outcome:
+    global _asked_for  # noqa: PLW0603 - a target is not told the date
+    _asked_for = evaluation.run_date
+    return _make_answers(evaluation, target)
+
+
+def _target(suite: LoadedSuite, name: str, *rest: Any) -> Any:
+    return _open_target(suite, name, *rest) if suite.slug == "tiny" else WritingDown(name, {}, [])
+
+
+def _scorer(suite: LoadedSuite, name: str) -> Any:
+    return _open_scorer(suite, name) if suite.slug == "tiny" else village.WordOverlap(SCORERS[name].spec)
+
+
+stages.make_examples = _make_broken
+stages.make_answers = _answers_for_a_date
+stages.open_target = _target
+stages.open_scorer = _scorer
+lineage.model_needs = lambda suite: _model_needs(suite) if suite.slug == "tiny" else []
+
+from rag_eval_assets.definitions import defs  # noqa: E402, F401 - what Dagster loads from here
