@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-pytest_plugins = ("rag_eval_assets_tests.servers.http", "rag_eval_assets_tests.servers.s3")
+pytest_plugins = ("rag_eval_assets_tests.servers.loopback", "rag_eval_assets_tests.servers.bucket")
 
 FIRST = (
     "docs/test_pages.py",

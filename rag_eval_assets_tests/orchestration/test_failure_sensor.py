@@ -16,7 +16,7 @@ from rag_eval_assets.evaluation import stages
 from rag_eval_assets.orchestration import failures
 from rag_eval_assets.orchestration.build import build_definitions
 from rag_eval_assets.suite.load import LoadedSuite
-from rag_eval_assets.targets.base import TargetCallError
+from rag_eval_assets.recording.calls import CallError
 
 QUESTIONS = (
     "When does the mill open?",
@@ -75,7 +75,7 @@ def suite_of(place, name: str = "tiny", targets: Sequence[str] = ("pipeline",), 
 
 
 def all_calls_fail(place, kind: str, message: str) -> None:
-    place.replies.update({question: TargetCallError(kind, message) for question in QUESTIONS})
+    place.replies.update({question: CallError(kind, message) for question in QUESTIONS})
 
 
 def test_a_dead_target_is_told_with_date_target_reason_and_link(place, told) -> None:
