@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 
 from rag_eval_assets.errors import ConfigurationError
-from rag_eval_assets.evaluation import stages
+from rag_eval_assets.evaluation import scorers
 from rag_eval_assets.orchestration.execute import Executed
 from rag_eval_assets.recording.calls import CallError
 from rag_eval_assets.report.read import read_report
@@ -27,7 +27,7 @@ def real_scorers(shared_place):
     except ConfigurationError as error:
         pytest.skip(f"needs the weights of all-MiniLM-L6-v2, as in the extra `offline`: {error}")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stages, "build_scorer", build_scorer)
+        patch.setattr(scorers, "build_scorer", build_scorer)
         yield
 
 
