@@ -179,7 +179,8 @@ def _add(row: Row, found: dict[str, Any], first: Row) -> None:
 def _line(row: Row) -> str:
     if not row["seconds"]:
         return f"{row['label']} failed: {row.get('failed')}"
-    return f"{row['label']} {row['seconds'][-1]:.2f} s, ratio {statistics.median(row['ratio'] or [1]):.2f}"
+    ratio = f", ratio {row['ratio'][-1]:.2f}" if row["ratio"] else ""
+    return f"{row['label']} {row['seconds'][-1]:.2f} s{ratio}"
 
 
 def _tokens(size: int, seed: int) -> int:

@@ -16,7 +16,7 @@ from typing import Any
 from rag_eval_assets.scoring.blocks import ReadyPair
 from rag_eval_assets.scoring.loading import LOAD_LOCK, quiet_loading
 from rag_eval_assets.scoring.threads import in_single_threads
-from rag_eval_assets.weights.resolve import ResolvedModel
+from rag_eval_assets.weights.resolve import ResolvedModel, verify
 
 _VALUES = ("precision", "recall", "f1")
 
@@ -116,6 +116,7 @@ def load_bertscore(
 ) -> BertScoreEngine:
     """The engine for these settings, loaded once per process; one with document frequencies is made for its table."""
     with LOAD_LOCK:
+        verify(model)
         if idf_references is not None:
             return BertScoreEngine(model.path, layer, max_tokens, baseline, idf_references)
         return _load(model, layer, max_tokens, baseline)

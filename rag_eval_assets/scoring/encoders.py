@@ -23,7 +23,7 @@ from rag_eval_assets.scoring.loading import LOAD_LOCK, quiet_loading, read_json
 from rag_eval_assets.scoring.options import REFERENCE, choose_engine
 from rag_eval_assets.scoring.stores import Stores
 from rag_eval_assets.scoring.threads import in_single_threads
-from rag_eval_assets.weights.resolve import ResolvedModel
+from rag_eval_assets.weights.resolve import ResolvedModel, verify
 
 Vectors = NDArray[np.float32]
 
@@ -110,6 +110,7 @@ class ReferenceSentenceEncoder:
 
     def __init__(self, model: ResolvedModel) -> None:
         require_sentence_model(model)
+        verify(model)
         with quiet_loading():
             from sentence_transformers import SentenceTransformer
 

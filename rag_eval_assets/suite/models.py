@@ -149,14 +149,18 @@ OUT_OF_SCOPE_TYPES = ("trace", "trajectory", "json-schema", "subprocess", "accur
 """Types of other evaluation tools that this project leaves to them."""
 
 
-class _Scorer(SuiteModel):
-    precision: Literal["fp32", "bf16"] = Field(
-        "fp32", description="bf16 is some three times as fast where the processor has it, and off by up to 2e-3."
-    )
-    engine: Literal["reference"] | None = Field(
-        None, description="reference: the public packages themselves, one pair at a time; slow, within 1e-6 of ours."
-    )
+Precision = Annotated[
+    Literal["fp32", "bf16"],
+    Field(description="bf16 is some three times as fast where the processor has it, and off by up to 2e-3."),
+]
 
+ReferenceEngine = Annotated[
+    Literal["reference"] | None,
+    Field(description="reference: the public packages themselves, one pair at a time; slow, within 1e-6 of ours."),
+]
+
+
+class _Scorer(SuiteModel):
     @property
     def name(self) -> str:
         """Name of the scorer in tables and reports."""
@@ -175,6 +179,8 @@ class BertScore(_Scorer):
     layer: int | None = Field(None, ge=1, le=48, description="Layer of the embeddings; by default the registry's.")
     rescale_with_baseline: bool = Field(False, description="Rescale with bert-score's baseline; the report says so.")
     idf: bool = Field(False, description="Weigh tokens by inverse document frequency over the table's references.")
+    precision: Precision = "fp32"
+    engine: ReferenceEngine = None
 
 
 class SentenceCosine(_Scorer):
@@ -182,6 +188,8 @@ class SentenceCosine(_Scorer):
 
     type: Literal["sentence_cosine"]
     model: str = Field("all-MiniLM-L6-v2", description="Sentence encoder, an id of the model registry.")
+    precision: Precision = "fp32"
+    engine: ReferenceEngine = None
 
 
 class Similarity(_Scorer):

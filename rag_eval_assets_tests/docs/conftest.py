@@ -40,7 +40,7 @@ READING_ORDER = (
 )
 """Pages that are run one after the other in one folder: a later one builds on what the earlier ones evaluated."""
 
-ON_ITS_OWN = ("docs/planted-faults.md",)
+ON_ITS_OWN = ("docs/planted-faults.md", "docs/benchmarks.md")
 """Pages that need nothing of the others; they are run in a folder of their own at the same time."""
 
 WITH_S3 = ("docs/s3.md",)
@@ -51,6 +51,10 @@ BUCKET = "acme-rag-eval-qa"
 NOT_RUN = {
     "make demo": "installs an environment; what it then runs, `rag-eval run`, is run here",
     "make test": "is what runs this test",
+    "make bench": "measures for an hour; the tests of benchmarks/ run it with a tiny model",
+    "python -m benchmarks.scoring speed --sizes 16 64 --out results.json": "measures for minutes, see `make bench`",
+    "python -m benchmarks.table results.json": "needs the results of the line before",
+    "benchmarks/gpu.sh": "needs a GPU; the tests of benchmarks/ run it without one",
     "make ui": "never ends by itself; the end-to-end tests start and stop `rag-eval ui`",
     "rag-eval ui my.yaml": "never ends by itself; the end-to-end tests start and stop `rag-eval ui`",
     "rag-eval validate my.yaml --download": "needs the network",
