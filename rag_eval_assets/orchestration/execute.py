@@ -92,7 +92,7 @@ def execute(
         kept = made_by(instance, unfinished)
         if only_failed:
             kept = {asset_key(suite, name, None) for name in (CORPUS.name, EVAL_EXAMPLES.name)}
-        require_same_data(evaluation, kept)
+        require_same_data(evaluation, kept, option="--only-failed" if only_failed else "--resume")
         result = job.execute_in_process(
             instance=instance,
             partition_key=run_date,
