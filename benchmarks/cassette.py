@@ -1,7 +1,7 @@
-"""Size and speed of a cassette: records vectors, then measures its bytes, how long it loads, and a replayed run.
+"""Size and speed of a cassette, measured in one run: `python benchmarks/cassette.py [VECTORS] [DIMENSIONS]`.
 
-`python benchmarks/cassette.py [VECTORS] [DIMENSIONS]`; by default 5,000 vectors of 1,536 single-precision numbers, which
-must take less than 50 MB and load in less than 2 s. Exits with 1 where they do not.
+By default 5,000 vectors of 1,536 single-precision numbers, which must take less than 50 MB and load in less than 2 s;
+exits with 1 where they do not.
 """
 
 from __future__ import annotations
@@ -60,6 +60,7 @@ def load_in_a_fresh_process(folder: Path) -> float:
 
 
 def main() -> int:
+    """Measure, print one JSON object, and hold the figures against the bounds."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 5_000
     dimensions = int(sys.argv[2]) if len(sys.argv) > 2 else 1_536
     with tempfile.TemporaryDirectory() as place:
