@@ -30,6 +30,7 @@ class RemotePipeline(ABC):
         self._config = config
         self._channel = channel
         self._transport = Transport(concurrency, offline=channel.mode is Mode.REPLAY)
+        self._called = self._call_identity()
         self._policy = RetryPolicy(max_retries=config.max_retries, timeout_seconds=config.timeout_seconds)
 
     def identity(self) -> dict[str, Any]:
@@ -44,9 +45,7 @@ class RemotePipeline(ABC):
     async def answer(self, question: str, trial: int) -> Answer:
         """Ask, or replay; raises CallError."""
         try:
-            recorded = await self._channel.call(
-                self._call_identity(), self._sent(question), trial, lambda: self._ask(question)
-            )
+            recorded = await self._channel.call(self._called, self._sent(question), trial, lambda: self._ask(question))
         except RecordingFault as fault:
             raise CallError(fault.kind, str(fault), attempts=0) from None
         answer = Answer.from_json(recorded.output)
