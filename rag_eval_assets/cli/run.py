@@ -120,7 +120,7 @@ def _evaluate(
     with progress_reporter(quiet=quiet) as reporter:
         from rag_eval_assets.evaluation.preflight import needs, require
 
-        require(needs(suite))
+        require(needs(suite, allow_download=not modes.offline))
         from rag_eval_assets.orchestration.execute import execute  # Dagster takes seconds to import
 
         try:

@@ -68,4 +68,5 @@ def open_scorer(evaluation: Evaluation, name: str) -> Generator[Scorer]:
             )
         return
     options = config.model_dump(exclude={"type", "model"}, exclude_none=True)
-    yield build_scorer(name, config.model, folder=suite.model_folder(config.model), options=options)
+    folder = suite.model_folder(config.model)
+    yield build_scorer(name, config.model, folder=folder, allow_download=not evaluation.modes.offline, options=options)

@@ -115,7 +115,9 @@ def _of_target(suite: LoadedSuite, target: str) -> list[Blueprint]:
 
 
 def _examples(evaluation: Evaluation) -> Outcome:
-    require(model_needs(evaluation.suite))  # before anything is spent on a run that could not be scored
+    require(
+        model_needs(evaluation.suite, allow_download=not evaluation.modes.offline)
+    )  # before anything is spent on a run that could not be scored
     return stages.make_examples(evaluation)
 
 

@@ -34,13 +34,14 @@ READING_ORDER = (
     "docs/data-sets.md",
     "docs/models.md",
     "docs/report.md",
+    "docs/recordings.md",
     "docs/dagster.md",
     "docs/recipes.md",
     "docs/troubleshooting.md",
 )
 """Pages that are run one after the other in one folder: a later one builds on what the earlier ones evaluated."""
 
-ON_ITS_OWN = ("docs/planted-faults.md",)
+ON_ITS_OWN = ("docs/planted-faults.md", "docs/live-targets.md")
 """Pages that need nothing of the others; they are run in a folder of their own at the same time."""
 
 NOT_RUN = {
@@ -49,6 +50,7 @@ NOT_RUN = {
     "make ui": "never ends by itself; the end-to-end tests start and stop `rag-eval ui`",
     "rag-eval ui my.yaml": "never ends by itself; the end-to-end tests start and stop `rag-eval ui`",
     "rag-eval validate my.yaml --download": "needs the network",
+    "rag-eval run my.yaml --only-failed": "refuses where nothing has failed; the tests of the command run it",
 }
 
 PARAMETERS = {"command": "sh", "snippet": "python", "settings": "yaml", "query": "sql", "data": "json"}
@@ -197,6 +199,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
         "HF_HOME": str(commands / "hub"),
         "DAGSTER_DISABLE_TELEMETRY": "1",
     }
+    (apart / "examples").symlink_to(ROOT / "examples")
     with warm.install(commands, environment), ThreadPoolExecutor(2) as lanes:
         together = lanes.submit(_run_pages, (*READING_ORDER, *ADRS), folder, environment)
         alone = lanes.submit(_run_pages, ON_ITS_OWN, apart, environment)

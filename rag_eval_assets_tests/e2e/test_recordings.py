@@ -19,6 +19,7 @@ from rag_eval_assets.orchestration.execute import Executed, execute
 from rag_eval_assets.progress import SILENT
 from rag_eval_assets.recording.cassette import review
 from rag_eval_assets.recording.modes import Mode, Modes
+from rag_eval_assets.report.recompute import recompute
 from rag_eval_assets.suite.load import LoadedSuite, read_suite
 from rag_eval_assets_tests.conftest import LoopbackServer, Reply, Request
 
@@ -198,6 +199,7 @@ def test_a_threshold_that_is_not_reached_is_a_quality_failure_unless_the_suite_o
     done = place.run(suite, Mode.AUTO)
     report = done.reports[0].report
     assert (report.gates.outcome, report.answer_similarity_summary.metrics()["similarity"].pass_rate) == ("fail", 0.0)
+    assert recompute(done.reports[0].json_path).equal
     (error,) = unmet(suite, done.reports)
     assert (type(error), error.exit_code) == (QualityError, 1)
     assert "echo: all_pass is not met: 3 of 3 examples do not pass" in str(error)

@@ -181,7 +181,7 @@ def test_checks_are_per_date_and_only_the_contract_blocks(graph: Any, nodes: dic
         "eval_examples": {"table_contract"},
         "v2/generated_answers": {"table_contract", "error_rate"},
         "v2/bertscore": {"table_contract", "sound_scores"},
-        "v2/eval_report": {"table_contract", "drift"},
+        "v2/eval_report": {"table_contract", "drift", "gates"},
     }
     unchecked = {name for name in nodes if not any(key.asset_key.to_user_string() == name for key in checks)}
     assert {name.rsplit("/", 1)[1] for name in unchecked} == {"score_history"}
