@@ -9,7 +9,7 @@ from rag_eval_assets.dataset.corpus import load_corpus
 from rag_eval_assets.dataset.examples import load_examples
 from rag_eval_assets.errors import ConfigurationError
 from rag_eval_assets.suite.load import LoadedSuite
-from rag_eval_assets.suite.models import LocalScorer
+from rag_eval_assets.suite.scorers import LocalScorer
 from rag_eval_assets.targets.registry import target_models
 from rag_eval_assets.weights.resolve import resolve
 

@@ -8,8 +8,9 @@ from typing import Any
 
 from rag_eval_assets.progress import Reporter
 from rag_eval_assets.recording.calls import CallError
-from rag_eval_assets.recording.channel import Channel, RecordingFault
+from rag_eval_assets.recording.channel import Channel
 from rag_eval_assets.recording.modes import Mode
+from rag_eval_assets.recording.recorded import RecordingFault
 from rag_eval_assets.recording.retries import RetryPolicy
 from rag_eval_assets.recording.transport import HttpRequest, Transport, excerpt
 from rag_eval_assets.suite.targets import HttpTarget, OpenAICompatibleTarget

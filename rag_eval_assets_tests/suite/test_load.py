@@ -15,7 +15,7 @@ Write = Callable[..., Path]
 
 
 def test_the_packaged_suites_load_by_name() -> None:
-    assert set(bundled_suites()) == {"embedded", "planted-faults", "rag-dataset-12000"}
+    assert set(bundled_suites()) == {"embedded", "live-http", "planted-faults", "rag-dataset-12000"}
     assert [load_suite(name).slug for name in bundled_suites()] == [
         "embedded",
         "planted_faults",
@@ -46,7 +46,7 @@ def test_a_missing_suite_is_named_with_the_nearest_packaged_one() -> None:
     with pytest.raises(ConfigurationError, match=r"'embeded' is neither a file .* Did you mean 'embedded'\?"):
         load_suite("embeded")
     with pytest.raises(
-        ConfigurationError, match=r"'zzz' is neither a file .* Packaged suites: embedded, planted-faults, rag-dataset"
+        ConfigurationError, match=r"'zzz' is neither a file .* Packaged suites: embedded, live-http, planted-faults"
     ):
         load_suite("zzz")
 
