@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from rag_eval_assets.suite.schema import suite_json_schema
 
@@ -25,12 +25,21 @@ SECTIONS: dict[str, str] = {
     "Corpus": "corpus",
     "EmbeddedTarget": "targets, embedded",
     "Chunking": "chunking of an embedded target",
+    "HttpTarget": "targets, http",
+    "OpenAICompatibleTarget": "targets, openai-compatible",
+    "ShellTarget": "targets, shell",
+    "ResponsePointers": "response of a target",
+    "PassagePointers": "passages of a response",
+    "FromEnvironment": "headers from the environment",
+    "Prices": "prices of a target",
     "BertScore": "scorers, bertscore",
     "SentenceCosine": "scorers, sentence_cosine",
+    "Similarity": "scorers, similarity",
     "Retrieval": "retrieval",
     "ModelOverride": "models",
     "RunOptions": "run",
     "ReportOptions": "report",
+    "Cache": "cache",
     "ReportBucket": "s3 of report",
     "Checks": "checks",
     "UpperBound": "an upper bound of a check",
@@ -54,10 +63,12 @@ def reference() -> str:
         KeyError: the schema has a part that no section is planned for, or lacks one.
     """
     schema = suite_json_schema()
-    parts: dict[str, Any] = {"Suite": schema, **schema["$defs"]}
+    own = {name: part for name, part in schema["$defs"].items() if "properties" in part}
+    parts: dict[str, Any] = {"Suite": schema, **own}
     if set(parts) != set(SECTIONS):
         raise KeyError(f"sections and schema differ in {sorted(set(parts) ^ set(SECTIONS))}")
-    return "\n\n".join("\n".join(_section(title, parts[name])) for name, title in SECTIONS.items())
+    words = {name: part for name, part in schema["$defs"].items() if name not in own}
+    return "\n\n".join("\n".join(_section(title, _inlined(parts[name], words))) for name, title in SECTIONS.items())
 
 
 def write() -> None:
@@ -66,6 +77,16 @@ def write() -> None:
     before, rest = text.split(BEGIN)
     after = rest.split(END)[1]
     PAGE.write_text(f"{before}{BEGIN}\n\n{reference()}\n\n{END}{after}", encoding="utf-8")
+
+
+def _inlined(value: Any, words: Mapping[str, Any]) -> Any:
+    """`value` with every reference to a part without keys of its own replaced by that part."""
+    if isinstance(value, dict):
+        name = str(cast("dict[str, Any]", value).get("$ref", "")).rsplit("/", 1)[-1]
+        entries = cast("dict[str, Any]", value)
+        rest = {key: _inlined(part, words) for key, part in entries.items() if key != "$ref" or name not in words}
+        return {**words.get(name, {}), **rest}
+    return [_inlined(part, words) for part in cast("list[Any]", value)] if isinstance(value, list) else value
 
 
 def _section(title: str, part: Mapping[str, Any]) -> Iterator[str]:
@@ -85,7 +106,7 @@ def _default(value: Mapping[str, Any], *, required: bool) -> str:
     if required:
         return "**required**"
     given = value.get("default")
-    if given is None:
+    if given is None or given == "":
         return ""
     return f"`{str(given).lower() if isinstance(given, bool) else given}`"
 
@@ -100,11 +121,11 @@ def _kind(value: Mapping[str, Any]) -> str:
     words = [value["const"]] if "const" in value else value.get("enum")
     if words:
         return ", ".join(f"`{word}`" for word in words)
-    if value["type"] == "array":
+    if value.get("type") == "array":
         return f"list of {_kind(value['items'])}"
-    if value["type"] == "object":
+    if value.get("type") == "object":
         return f"mapping of names to {_kind(value['additionalProperties'])}"
-    return "date" if value.get("format") == "date" else NAMES[value["type"]] + _bounds(value)
+    return "date" if value.get("format") == "date" else NAMES.get(value.get("type", ""), "any JSON") + _bounds(value)
 
 
 def _link(reference: str) -> str:
@@ -114,7 +135,8 @@ def _link(reference: str) -> str:
 
 def _bounds(value: Mapping[str, Any]) -> str:
     if "pattern" in value:
-        return f" like `{value['pattern']}`"
+        pattern = value["pattern"].replace("|", "\\|")
+        return f" like `{pattern}`"
     low = f"from {value['minimum']}" if "minimum" in value else ""
     low = f"above {value['exclusiveMinimum']}" if "exclusiveMinimum" in value else low
     high = f"to {value['maximum']}" if "maximum" in value else ""

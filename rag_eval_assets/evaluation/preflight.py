@@ -10,7 +10,7 @@ from rag_eval_assets.dataset.examples import load_examples
 from rag_eval_assets.errors import ConfigurationError
 from rag_eval_assets.evaluation.destination import destination, ready
 from rag_eval_assets.suite.load import LoadedSuite
-from rag_eval_assets.suite.models import LocalScorer
+from rag_eval_assets.suite.scorers import LocalScorer
 from rag_eval_assets.targets.registry import target_models
 from rag_eval_assets.weights.resolve import resolve
 from rag_eval_assets.wording import counted

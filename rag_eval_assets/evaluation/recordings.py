@@ -12,7 +12,7 @@ from rag_eval_assets.recording.cassette.entry import Entry
 from rag_eval_assets.recording.request import embeddings_identity
 from rag_eval_assets.storage.store import TableStore
 from rag_eval_assets.suite.load import LoadedSuite
-from rag_eval_assets.suite.models import Similarity
+from rag_eval_assets.suite.scorers import Similarity
 from rag_eval_assets.suite.targets import HttpTarget, OpenAICompatibleTarget
 from rag_eval_assets.tables import GENERATED_ANSWERS
 

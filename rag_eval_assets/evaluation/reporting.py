@@ -29,7 +29,7 @@ from rag_eval_assets.report.markdown import summary_markdown
 from rag_eval_assets.report.schema import Corpus, InputTable, Report, ScorerCalls
 from rag_eval_assets.report.write import WrittenReport
 from rag_eval_assets.storage.store import Provenance, TableKey, data_version
-from rag_eval_assets.suite.models import LocalScorer
+from rag_eval_assets.suite.scorers import LocalScorer
 from rag_eval_assets.suite.targets import EmbeddedTarget, ShellTarget
 from rag_eval_assets.tables import (
     CALL_LOG,

@@ -12,7 +12,7 @@ from rag_eval_assets.scoring.base import Scorer
 from rag_eval_assets.scoring.registry import SCORERS, build_scorer
 from rag_eval_assets.scoring.similarity import Similarity, SimilaritySettings
 from rag_eval_assets.scoring.stores import Stores
-from rag_eval_assets.suite import models
+from rag_eval_assets.suite import scorers
 from rag_eval_assets.suite.load import LoadedSuite
 from rag_eval_assets.tables import TableSpec, similarity_table
 
@@ -32,7 +32,7 @@ class ScorerPlan:
     local: bool
 
 
-def scorer_config(suite: LoadedSuite, name: str) -> models.Scorer:
+def scorer_config(suite: LoadedSuite, name: str) -> scorers.Scorer:
     """The scorer of a suite that goes by `name`."""
     return next(scorer for scorer in suite.suite.scorers if scorer.name == name)
 
@@ -45,7 +45,7 @@ def scorer_names(suite: LoadedSuite) -> list[str]:
 def plan_scorer(suite: LoadedSuite, name: str) -> ScorerPlan:
     """Table and code version of a suite's scorer; loads nothing."""
     config = scorer_config(suite, name)
-    if isinstance(config, models.Similarity):
+    if isinstance(config, scorers.Similarity):
         return ScorerPlan(similarity_table(name), similarity_module.CODE_VERSION, local=False)
     entry = SCORERS[config.type]
     return ScorerPlan(entry.spec, entry.code_version, local=True)
@@ -64,7 +64,7 @@ def open_scorer(evaluation: Evaluation, name: str, stores: Stores | None = None)
         ConfigurationError: its model cannot be had.
     """
     suite, config = evaluation.suite, scorer_config(evaluation.suite, name)
-    if isinstance(config, models.Similarity):
+    if isinstance(config, scorers.Similarity):
         settings = config.model_dump(exclude={"type", "given_name", "references"})
         with evaluation.channel("embeddings") as channel:
             yield Similarity(
@@ -75,4 +75,11 @@ def open_scorer(evaluation: Evaluation, name: str, stores: Stores | None = None)
         return
     options = config.model_dump(exclude={"type", "model"}, exclude_none=True)
     folder = suite.model_folder(config.model)
-    yield build_scorer(name, config.model, folder=folder, options=options, stores=stores)
+    yield build_scorer(
+        name,
+        config.model,
+        folder=folder,
+        allow_download=not evaluation.modes.offline,
+        options=options,
+        stores=stores,
+    )

@@ -97,7 +97,7 @@ def execute(
         kept = made_by(instance, unfinished)
         if only_failed:
             kept = {asset_key(suite, name, None) for name in (CORPUS.name, EVAL_EXAMPLES.name)}
-        require_same_data(evaluation, kept)
+        require_same_data(evaluation, kept, option="--only-failed" if only_failed else "--resume")
         if resume and tell is not None:
             tell(_what_is_kept(wanted, kept))
         result = job.execute_in_process(

@@ -116,7 +116,8 @@ def _of_target(suite: LoadedSuite, target: str) -> list[Blueprint]:
 
 def _examples(evaluation: Evaluation) -> Outcome:
     # Before anything is spent on a run that could not be scored or whose report could go nowhere.
-    require([*model_needs(evaluation.suite), *report_needs(evaluation.suite)])
+    models = model_needs(evaluation.suite, allow_download=not evaluation.modes.offline)
+    require([*models, *report_needs(evaluation.suite)])
     return stages.make_examples(evaluation)
 
 

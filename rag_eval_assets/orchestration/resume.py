@@ -63,8 +63,9 @@ def _evaluation_config(run: dg.DagsterRun) -> dict[str, Any]:
     return config
 
 
-def require_same_data(evaluation: Evaluation, kept: set[dg.AssetKey]) -> None:
+def require_same_data(evaluation: Evaluation, kept: set[dg.AssetKey], *, option: str = "--resume") -> None:
     """Raise ConfigurationError where examples or corpus, if kept, are not what the suite's sources hold now."""
+    done = "resumed" if option == "--resume" else "mixed with new answers"
     changed = {
         CORPUS.name: lambda: load_corpus(evaluation.suite).manifest(),
         EVAL_EXAMPLES.name: lambda: load_examples(evaluation.suite).table,
@@ -75,8 +76,8 @@ def require_same_data(evaluation: Evaluation, kept: set[dg.AssetKey]) -> None:
             continue
         if data_version(evaluation.store.read(key)) != data_version(load()):
             raise ConfigurationError(
-                f"what is there cannot be gone on with: the {name} of {evaluation.run_date} has changed since",
-                fix="Run without --resume and --only-failed",
+                f"the run cannot be {done}: its {name} of {evaluation.run_date} has changed since",
+                fix=f"Run without {option}",
             )
 
 

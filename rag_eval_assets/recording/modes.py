@@ -29,6 +29,11 @@ class Modes:
     target: Mode
     embeddings: Mode
 
+    @property
+    def offline(self) -> bool:
+        """Whether nothing may be called, so that models are not downloaded either."""
+        return self.target is Mode.REPLAY and self.embeddings is Mode.REPLAY
+
 
 FROM_THE_COMMAND_LINE = Modes(target=Mode.AUTO, embeddings=Mode.AUTO)
 """A run that a person starts repeats what was recorded, where the suite says nothing else."""

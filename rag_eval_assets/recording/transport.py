@@ -110,6 +110,7 @@ class Transport:
         self._sleep = sleep
         self._slots = asyncio.Semaphore(concurrency)
         self._session: aiohttp.ClientSession | None = None
+        self._proxies: dict[str, str | None] = {}
 
     async def __aenter__(self) -> Self:
         return self
@@ -202,8 +203,16 @@ class Transport:
             data=request.body,
             headers={"User-Agent": USER_AGENT, **request.headers},
             allow_redirects=False,  # a redirect could carry the key to another host, and turns POST into GET
-            proxy=_proxy(request.url),
+            proxy=self._proxy(request.url),
         )
+
+    def _proxy(self, url: str) -> str | None:
+        """The environment's proxy for `url`. Not by aiohttp's `trust_env`, which would send the passwords of .netrc."""
+        parts = urllib.parse.urlsplit(url)
+        if parts.netloc not in self._proxies:  # looking it up takes longer than all else that a request needs
+            direct = not parts.hostname or bool(urllib.request.proxy_bypass(parts.hostname))
+            self._proxies[parts.netloc] = None if direct else urllib.request.getproxies().get(parts.scheme)
+        return self._proxies[parts.netloc]
 
     def _status_failure(self, status: int, headers: Mapping[str, str], body: bytes) -> _Failure:
         # Redacted before it is cut: half a key would not be found.
@@ -253,14 +262,6 @@ def excerpt(body: bytes) -> str:
     """The beginning of a body on one line, for an error text."""
     text = body[: EXCERPT_CHARACTERS * 4].decode("utf-8", "replace")[:EXCERPT_CHARACTERS]
     return " ".join(text.split())
-
-
-def _proxy(url: str) -> str | None:
-    """The environment's proxy for `url`. Not by aiohttp's `trust_env`, which would send the passwords of .netrc."""
-    parts = urllib.parse.urlsplit(url)
-    if not parts.hostname or urllib.request.proxy_bypass(parts.hostname):
-        return None
-    return urllib.request.getproxies().get(parts.scheme)
 
 
 def _reason(error: Exception) -> str:

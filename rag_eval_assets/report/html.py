@@ -84,14 +84,24 @@ def _cut(text: str) -> str:
 
 
 def main_values(report: Report) -> dict[str, list[float]]:
-    """The two main scores, each with its values over the examples that are listed; a score without any is left out."""
+    """The main scores and those of further scorers, each with its values over the examples that are listed.
+
+    A score without any value is left out.
+    """
     f1 = [example.answer_similarity.bertscore.f1 for example in report.examples if example.answer_similarity.bertscore]
     cosine = [
         example.answer_similarity.sentence_cosine
         for example in report.examples
         if example.answer_similarity.sentence_cosine is not None
     ]
-    return {name: values for name, values in (("bertscore_f1", f1), ("sentence_cosine", cosine)) if values}
+    further: dict[str, list[float]] = {}
+    for example in report.examples:
+        for name, value in (example.answer_similarity.__pydantic_extra__ or {}).items():
+            if value is not None:
+                further.setdefault(name, []).append(value)
+    return {
+        name: values for name, values in {"bertscore_f1": f1, "sentence_cosine": cosine, **further}.items() if values
+    }
 
 
 def _number(value: float | None) -> str:

@@ -42,14 +42,17 @@ def render(report: Report) -> RenderableType:
 
 
 def lowest_examples(examples: Sequence[Example], count: int = LOWEST) -> list[tuple[float, Example]]:
-    """The scored examples with the lowest score, lowest first: BERTScore F1, or sentence cosine where there is none."""
+    """The scored examples with the lowest score, lowest first: BERTScore F1, else sentence cosine, else another."""
     scored = [(score, example) for example in examples if (score := _score(example)) is not None]
     return sorted(scored, key=lambda pair: pair[0])[:count]
 
 
 def _score(example: Example) -> float | None:
     scores = example.answer_similarity
-    return scores.bertscore.f1 if scores.bertscore is not None else scores.sentence_cosine
+    if scores.bertscore is not None:
+        return scores.bertscore.f1
+    further = (scores.__pydantic_extra__ or {}).values()
+    return scores.sentence_cosine if scores.sentence_cosine is not None else next(iter(further), None)
 
 
 def _identity(report: Report) -> Text:

@@ -15,8 +15,9 @@ from typing import Any
 from rag_eval_assets.errors import InfrastructureError
 from rag_eval_assets.recording.calls import CallError
 from rag_eval_assets.recording.cassette.vectors import unpack
-from rag_eval_assets.recording.channel import NOTES, Call, Channel, Recorded, RecordingFault
+from rag_eval_assets.recording.channel import Channel
 from rag_eval_assets.recording.modes import Mode
+from rag_eval_assets.recording.recorded import NOTES, Call, Recorded, RecordingFault
 from rag_eval_assets.recording.request import embeddings_identity
 from rag_eval_assets.recording.retries import RetryPolicy
 from rag_eval_assets.recording.transport import Transport
@@ -48,7 +49,7 @@ _REASONS = {
 
 @dataclass(frozen=True)
 class SimilaritySettings:
-    """What a suite says of a `similarity` scorer; see `suite.models.Similarity`."""
+    """What a suite says of a `similarity` scorer; see `suite.scorers.Similarity`."""
 
     url: str
     model: str

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from rag_eval_assets.recording.calls import CallError
 from rag_eval_assets.recording.cassette.vectors import from_base64, pack
-from rag_eval_assets.recording.channel import NOTES
+from rag_eval_assets.recording.recorded import NOTES
 from rag_eval_assets.recording.retries import RetryPolicy
 from rag_eval_assets.recording.transport import HttpRequest, HttpResponse, Transport, endpoint
 

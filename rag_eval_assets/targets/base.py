@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from rag_eval_assets.progress import Reporter
@@ -68,7 +68,9 @@ class Answer:
 
     def to_json(self) -> dict[str, Any]:
         """The answer as JSON, for the journal and the cassette."""
-        return {name: value for name, value in asdict(self).items() if name != "how"}
+        passages = None if self.passages is None else [dict(vars(passage)) for passage in self.passages]
+        # Not `asdict`, which copies every value and would cost more than sending the question.
+        return {name: value for name, value in {**vars(self), "passages": passages}.items() if name != "how"}
 
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> Answer:

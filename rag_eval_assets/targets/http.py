@@ -23,8 +23,8 @@ class HttpPipeline(RemotePipeline):
     """A service that is asked as `config` describes; see the module."""
 
     def __init__(self, config: HttpTarget, channel: Channel, concurrency: int) -> None:
-        super().__init__(config, channel, concurrency)
         self._http = config
+        super().__init__(config, channel, concurrency)
 
     def _call_identity(self) -> dict[str, Any]:
         config = self._http

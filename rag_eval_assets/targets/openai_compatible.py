@@ -20,8 +20,8 @@ class ChatPipeline(RemotePipeline):
     """A chat model that is asked as `config` describes; see the module."""
 
     def __init__(self, config: OpenAICompatibleTarget, channel: Channel, concurrency: int) -> None:
-        super().__init__(config, channel, concurrency)
         self._chat = config
+        super().__init__(config, channel, concurrency)
 
     def _call_identity(self) -> dict[str, Any]:
         config = self._chat

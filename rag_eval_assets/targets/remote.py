@@ -8,8 +8,9 @@ from typing import Any
 
 from rag_eval_assets.progress import Reporter
 from rag_eval_assets.recording.calls import CallError
-from rag_eval_assets.recording.channel import Channel, RecordingFault
+from rag_eval_assets.recording.channel import Channel
 from rag_eval_assets.recording.modes import Mode
+from rag_eval_assets.recording.recorded import RecordingFault
 from rag_eval_assets.recording.retries import RetryPolicy
 from rag_eval_assets.recording.transport import HttpRequest, Transport, excerpt
 from rag_eval_assets.suite.targets import HttpTarget, OpenAICompatibleTarget
@@ -30,6 +31,7 @@ class RemotePipeline(ABC):
         self._config = config
         self._channel = channel
         self._transport = Transport(concurrency, offline=channel.mode is Mode.REPLAY)
+        self._called = self._call_identity()
         self._policy = RetryPolicy(max_retries=config.max_retries, timeout_seconds=config.timeout_seconds)
 
     def identity(self) -> dict[str, Any]:
@@ -44,9 +46,7 @@ class RemotePipeline(ABC):
     async def answer(self, question: str, trial: int) -> Answer:
         """Ask, or replay; raises CallError."""
         try:
-            recorded = await self._channel.call(
-                self._call_identity(), self._sent(question), trial, lambda: self._ask(question)
-            )
+            recorded = await self._channel.call(self._called, self._sent(question), trial, lambda: self._ask(question))
         except RecordingFault as fault:
             raise CallError(fault.kind, str(fault), attempts=0) from None
         answer = Answer.from_json(recorded.output)

@@ -34,13 +34,14 @@ READING_ORDER = (
     "docs/data-sets.md",
     "docs/models.md",
     "docs/report.md",
+    "docs/recordings.md",
     "docs/dagster.md",
     "docs/recipes.md",
     "docs/troubleshooting.md",
 )
 """Pages that are run one after the other in one folder: a later one builds on what the earlier ones evaluated."""
 
-ON_ITS_OWN = ("docs/planted-faults.md", "docs/benchmarks.md")
+ON_ITS_OWN = ("docs/planted-faults.md", "docs/benchmarks.md", "docs/live-targets.md")
 """Pages that need nothing of the others; they are run in a folder of their own at the same time."""
 
 WITH_S3 = ("docs/s3.md",)
@@ -60,6 +61,7 @@ NOT_RUN = {
     "rag-eval validate my.yaml --download": "needs the network",
     "aws cloudformation deploy --stack-name rag-eval-qa --template-file deploy/aws/evaluation-bucket.yaml "
     "--parameter-overrides Environment=qa BucketName=acme-rag-eval-qa --capabilities CAPABILITY_IAM": "asks AWS",
+    "rag-eval run my.yaml --only-failed": "refuses where nothing has failed; the tests of the command run it",
 }
 
 PARAMETERS = {"command": "sh", "snippet": "python", "settings": "yaml", "query": "sql", "data": "json"}
@@ -223,6 +225,7 @@ def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
 def ran(tmp_path_factory: pytest.TempPathFactory, commands: Commands, s3_server: Any) -> Ran:
     """Everything is run once per process, so the tests that look at it stand in one file, `test_pages`."""
     folder, apart, s3 = (tmp_path_factory.mktemp(name) for name in ("pages", "apart", "s3-page"))
+    (apart / "examples").symlink_to(ROOT / "examples")
     environment = commands.environment
     with ThreadPoolExecutor(2) as lanes:
         together = lanes.submit(_run_pages, (*READING_ORDER, *ADRS), folder, environment)

@@ -15,8 +15,8 @@ from rag_eval_assets.errors import InfrastructureError
 from rag_eval_assets.evaluation import stages
 from rag_eval_assets.orchestration import failures
 from rag_eval_assets.orchestration.build import build_definitions
-from rag_eval_assets.suite.load import LoadedSuite
 from rag_eval_assets.recording.calls import CallError
+from rag_eval_assets.suite.load import LoadedSuite
 
 QUESTIONS = (
     "When does the mill open?",

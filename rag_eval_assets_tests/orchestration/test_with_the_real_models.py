@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 
 from rag_eval_assets.errors import ConfigurationError
-from rag_eval_assets.evaluation import scorers
+from rag_eval_assets.evaluation import scorers, stages
 from rag_eval_assets.orchestration.execute import Executed
 from rag_eval_assets.recording.calls import CallError
 from rag_eval_assets.report.read import read_report

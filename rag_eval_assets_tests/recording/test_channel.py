@@ -15,14 +15,7 @@ import pytest
 
 from rag_eval_assets.errors import RecordingMissingError
 from rag_eval_assets.recording.cassette.store import Cassette
-from rag_eval_assets.recording.channel import (
-    Call,
-    Channel,
-    DamagedRecording,
-    MissingRecording,
-    Recorded,
-    open_channel,
-)
+from rag_eval_assets.recording.channel import Channel, open_channel
 from rag_eval_assets.recording.modes import (
     FROM_THE_COMMAND_LINE,
     ON_A_SCHEDULE,
@@ -30,6 +23,7 @@ from rag_eval_assets.recording.modes import (
     Modes,
     choose_modes,
 )
+from rag_eval_assets.recording.recorded import Call, DamagedRecording, MissingRecording, Recorded
 
 IDENTITY = {"type": "test", "url": "http://h"}
 ROOT = Path(__file__).parents[2]

@@ -46,7 +46,7 @@ def test_a_missing_suite_is_named_with_the_nearest_packaged_one() -> None:
     with pytest.raises(ConfigurationError, match=r"'embeded' is neither a file .* Did you mean 'embedded'\?"):
         load_suite("embeded")
     with pytest.raises(
-        ConfigurationError, match=r"'zzz' is neither a file .* Packaged suites: embedded, live-http, planted-faults, rag"
+        ConfigurationError, match=r"'zzz' is neither a file .* Packaged suites: embedded, live-http, planted-faults"
     ):
         load_suite("zzz")
 
