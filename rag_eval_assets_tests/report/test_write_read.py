@@ -16,7 +16,7 @@ from rag_eval_assets.report.build import build_report
 from rag_eval_assets.report.identity import report_content_hash
 from rag_eval_assets.report.read import load_report, read_report
 from rag_eval_assets.report.write import report_bytes, report_key, write_report
-from rag_eval_assets.storage.parquet import read_parquet
+from rag_eval_assets.storage.parquet import read_metadata, read_parquet
 
 RUN_ID = "0f8b8b0e-6f0c-5d57-9d7e-5f2b8f7f6a11"
 
@@ -49,6 +49,16 @@ def test_the_files_lie_under_the_key_and_the_report_names_its_table(tmp_path, re
     assert table["key"] == f"{written.key}.parquet"
     assert table["sha256"] == hashlib.sha256(written.parquet_path.read_bytes()).hexdigest()
     assert read_parquet(written.parquet_path).equals(rows)
+
+
+def test_the_table_says_in_its_footer_what_it_was_made_from(tmp_path, report, rows) -> None:
+    written = write_report(tmp_path, report, rows)
+    made_from = json.loads(read_metadata(written.parquet_path)["rag_eval"])
+    assert (made_from["suite"], made_from["target"]) == ("demo", "embedded")
+    assert made_from["dataset_fingerprint"] == report.dataset.fingerprint
+    assert made_from["corpus_fingerprint"] == "c" * 64
+    assert made_from["models"]["bertscore"]["id"] == "bert-base-uncased"
+    assert "run_id" not in made_from, "equal inputs give equal bytes"
 
 
 def test_what_is_read_is_what_was_written(tmp_path, report, rows) -> None:
