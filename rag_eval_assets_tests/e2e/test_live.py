@@ -1,7 +1,7 @@
 """One live instance, web server and daemon on loopback, used over GraphQL as the web page does it.
 
-`tiny` uses the real models; `quick`, whose corpus is watched, and `clock` cheap ones that write down what they are asked
-(see `location`). The tests build on each other's runs, in the order in which they stand here.
+`tiny` uses the real models; `quick`, whose corpus is watched, and `clock` cheap ones that write down what they are
+asked (see `location`). The tests build on each other's runs, in the order in which they stand here.
 """
 
 from __future__ import annotations
