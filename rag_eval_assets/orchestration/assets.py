@@ -11,16 +11,18 @@ from typing import Any
 
 import dagster as dg
 
-from rag_eval_assets.errors import ConfigurationError, EvalError
+from rag_eval_assets.errors import ConfigurationError, EvalError, InfrastructureError
+from rag_eval_assets.evaluation.checks import check_contract
 from rag_eval_assets.evaluation.context import Evaluation
 from rag_eval_assets.evaluation.reporting import EVAL_REPORT, Materialized, RunIdentity
 from rag_eval_assets.orchestration.compute import GPU_OP_TAGS, GPU_POOL, worker_pid
 from rag_eval_assets.orchestration.instance import tag_run
-from rag_eval_assets.orchestration.lineage import Blueprint, asset_key, input_keys
+from rag_eval_assets.orchestration.lineage import SHARED, Blueprint, asset_key, input_keys
 from rag_eval_assets.orchestration.metadata import SAMPLE, definition_metadata, is_sample, run_metadata, seconds_of
 from rag_eval_assets.orchestration.resources import EvaluationResource
 from rag_eval_assets.orchestration.session import active_session
 from rag_eval_assets.suite.load import LoadedSuite
+from rag_eval_assets.tables import TABLES
 
 
 def run_dates(suite: LoadedSuite) -> dg.DailyPartitionsDefinition:
@@ -75,6 +77,7 @@ def _materialize(
     context: dg.AssetExecutionContext, evaluation: Evaluation, blueprint: Blueprint, keys: Mapping[str, dg.AssetKey]
 ) -> dg.MaterializeResult[Any]:
     started = time.perf_counter()
+    require_sound_inputs(evaluation, blueprint)
     outcome = blueprint.make(evaluation, lambda: _identity(context, keys, sample=evaluation.is_sample))
     sample = f"first {evaluation.limit} examples, stored under {evaluation.namespace}" if evaluation.is_sample else None
     if outcome is None:
@@ -84,6 +87,24 @@ def _materialize(
         metadata=run_metadata(outcome, time.perf_counter() - started, sample=sample),
         data_version=dg.DataVersion(f"sample-{version}" if sample else version),
     )
+
+
+def require_sound_inputs(evaluation: Evaluation, blueprint: Blueprint) -> None:
+    """Raise InfrastructureError where a table that is read here breaks its contract.
+
+    Within a run the blocking check has stopped what follows. A backfill's re-execution *from failure*, and a person who
+    materializes a single asset, begin behind the check: Dagster counts the table as made, and nothing would stop them.
+    """
+    for name in blueprint.inputs:
+        spec = TABLES.get(name)
+        if spec is None:
+            continue
+        outcome = check_contract(evaluation, spec, None if name in SHARED else blueprint.target)
+        if not outcome.passed:
+            raise InfrastructureError(
+                f"{name!r} of {evaluation.run_date} breaks its contract: {outcome.summary}",
+                fix="Materialize it again, with all that is downstream of it",
+            )
 
 
 def _identity(context: dg.AssetExecutionContext, keys: Mapping[str, dg.AssetKey], *, sample: bool) -> RunIdentity:

@@ -32,6 +32,9 @@ from rag_eval_assets.targets import stage as stage_module
 Make = Callable[[Evaluation, Callable[[], RunIdentity]], Outcome | None]
 """Makes one table; the second argument looks up which runs made the inputs. None: nothing was to be made."""
 
+SHARED = frozenset({CORPUS.name, EVAL_EXAMPLES.name})
+"""Tables that all targets of a suite read."""
+
 REPORT_POINTER = TableSpec(
     EVAL_REPORT,
     "The evaluation report of one target: a JSON file, its per-example Parquet, and this pointer to the newest.",
@@ -145,5 +148,4 @@ def asset_key(suite: LoadedSuite, blueprint_name: str, target: str | None) -> dg
 
 def input_keys(suite: LoadedSuite, blueprint: Blueprint) -> dict[str, dg.AssetKey]:
     """Asset keys of a blueprint's inputs, by table name."""
-    shared = {CORPUS.name, EVAL_EXAMPLES.name}
-    return {name: asset_key(suite, name, None if name in shared else blueprint.target) for name in blueprint.inputs}
+    return {name: asset_key(suite, name, None if name in SHARED else blueprint.target) for name in blueprint.inputs}

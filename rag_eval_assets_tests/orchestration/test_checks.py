@@ -11,6 +11,7 @@ import pytest
 
 from rag_eval_assets.evaluation import stages
 from rag_eval_assets.recording.calls import CallError
+from rag_eval_assets.suite.load import read_suite
 
 DATES = ("2026-03-01", "2026-03-02", "2026-03-03")
 
@@ -62,6 +63,17 @@ class TestAFaultOnOneDate:
         assert failed.metadata["worst"].value == ["q1", "q2", "q3", "q4"]
         assert check(results[DATES[2]], "table_contract", "eval_examples").partition == DATES[2]
         assert place.calls.count("Who keeps the bees?") == 2, "the target was not asked on the faulty date"
+
+    def test_what_begins_behind_the_check_is_stopped_too(
+        self, place, results: dict[str, dg.ExecuteInProcessResult]
+    ) -> None:
+        """Dagster counts the table as made, so a re-execution from failure begins with what is downstream of it."""
+        asked = len(place.calls)
+        suite = read_suite(next(place.folder.glob("*-files")) / "suite.yaml")
+        result = place.materialize(suite, ["generated_answers"], date=DATES[1])
+        (failure,) = [event.step_failure_data for event in result.all_events if event.is_step_failure]
+        assert "'eval_examples' of 2026-03-02 breaks its contract: 4 keys stand more than once" in str(failure.error)
+        assert len(place.calls) == asked
 
 
 def test_a_failed_contract_is_what_the_command_line_hears(place, monkeypatch) -> None:
