@@ -72,6 +72,7 @@ def test_the_next_run_asks_only_what_was_not_answered(interrupted) -> None:
     assert (process.returncode, process.stdout, process.stderr) == (0, "", ""), "quiet: no progress and no summary"
     (path,) = (place.home / "reports").rglob("*.json")
     report = json.loads(path.read_text())
-    assert report["run"]["calls"] == {"live": QUESTIONS - kept, "journal": kept, "replayed": 0, "recorded": 0}
+    expected = {"live": QUESTIONS - kept, "journal": kept, "replayed": 0, "recorded": 0}
+    assert expected.items() <= report["run"]["calls"].items()
     assert report["counts"]["answered"] == QUESTIONS
     assert journalled(place) == 0
