@@ -100,7 +100,9 @@ def test_run_facts(report) -> None:
     assert (report.measured_at.first.second, report.measured_at.last.second) == (0, 5)
     assert report.measured_at.days_after_run_date == 1
     assert report.run.latency_ms.model_dump() == {"p50": 102.5, "p90": 104.5, "p99": 104.95}
-    assert {"live": 6, "journal": 0, "replayed": 0, "recorded": 0, "missing": 0}.items() <= dict(report.run.calls).items()
+    assert {"live": 6, "journal": 0, "replayed": 0, "recorded": 0, "missing": 0}.items() <= dict(
+        report.run.calls
+    ).items()
 
 
 def test_required_summaries_stand_without_any_scorer(make_inputs, make_rows, tables) -> None:
