@@ -200,7 +200,7 @@ def _calls(reports: list[Report]) -> dict[str, Any]:
         "target": [report.run.calls.model_dump() for report in reports],
         "embeddings": [calls.model_dump() for report in reports for calls in report.run.scorer_calls.values()],
     }
-    kinds = ("live", "journal", "replayed", "recorded", "missing")
+    kinds = ("live", "journal", "replayed", "recorded", "missing", "kept")
     by_channel = {
         name: {kind: sum(int(row.get(kind, 0)) for row in rows) for kind in kinds} for name, rows in channels.items()
     }

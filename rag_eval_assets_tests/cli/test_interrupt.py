@@ -78,6 +78,7 @@ def test_the_next_run_asks_only_what_was_not_answered(interrupted) -> None:
     ]
     (path,) = (place.home / "reports").rglob("*.json")
     report = json.loads(path.read_text())
-    assert report["run"]["calls"] == {"live": QUESTIONS - kept, "journal": kept, "replayed": 0, "recorded": 0}
+    expected = {"live": QUESTIONS - kept, "journal": kept, "replayed": 0, "recorded": 0}
+    assert expected.items() <= report["run"]["calls"].items()
     assert report["counts"]["answered"] == QUESTIONS
     assert journalled(place) == 0

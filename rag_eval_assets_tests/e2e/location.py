@@ -12,6 +12,8 @@ import importlib.util
 import json
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -74,14 +76,19 @@ def _target(suite: LoadedSuite, name: str, *rest: Any) -> Any:
     return _open_target(suite, name, *rest) if suite.slug == "tiny" else WritingDown(name, {}, [])
 
 
-def _scorer(suite: LoadedSuite, name: str) -> Any:
-    return _open_scorer(suite, name) if suite.slug == "tiny" else village.WordOverlap(SCORERS[name].spec)
+@contextmanager
+def _scorer(evaluation: Evaluation, name: str, stores: Any = None) -> Iterator[Any]:
+    if evaluation.suite.slug == "tiny":
+        with _open_scorer(evaluation, name, stores) as scorer:
+            yield scorer
+    else:
+        yield village.WordOverlap(SCORERS[name].spec)
 
 
 stages.make_examples = _make_broken
 stages.make_answers = _answers_for_a_date
 stages.open_target = _target
 stages.open_scorer = _scorer
-lineage.model_needs = lambda suite: _model_needs(suite) if suite.slug == "tiny" else []
+lineage.model_needs = lambda suite, **how: _model_needs(suite, **how) if suite.slug == "tiny" else []
 
 from rag_eval_assets.definitions import defs  # noqa: E402, F401 - what Dagster loads from here

@@ -18,6 +18,7 @@ def test_the_packaged_suites_load_by_name() -> None:
     assert set(bundled_suites()) == {"embedded", "live-http", "planted-faults", "rag-dataset-12000"}
     assert [load_suite(name).slug for name in bundled_suites()] == [
         "embedded",
+        "live_http",
         "planted_faults",
         "rag_dataset_12000",
     ]

@@ -1,4 +1,4 @@
-"""A `similarity` scorer and the `cache` of a suite file: what is taken, and what is refused before any call is made."""
+"""A `similarity` scorer and the `cache` of a suite file: what is taken, and what is refused before any call."""
 
 from __future__ import annotations
 
