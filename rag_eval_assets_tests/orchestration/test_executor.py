@@ -33,7 +33,7 @@ def test_the_environment_names_the_executor(place, monkeypatch, named: str | Non
     [
         (
             "k8s",
-            "tables lie in a local folder, which pods do not share. Put the tables into a bucket with RAG_EVAL_TABLES, or use 'in_process' or 'multiprocess'",
+            "tables lie in a local folder, which pods do not share. Put the tables into a bucket with RAG_EVAL_TABLES",
         ),
         ("celery", "RAG_EVAL_EXECUTOR is 'celery'. Use one of in_process, multiprocess, k8s"),
     ],
