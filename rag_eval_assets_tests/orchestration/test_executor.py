@@ -31,7 +31,10 @@ def test_the_environment_names_the_executor(place, monkeypatch, named: str | Non
 @pytest.mark.parametrize(
     ("named", "why"),
     [
-        ("k8s", "tables lie in a local folder, which pods do not share. Use 'in_process' or 'multiprocess'"),
+        (
+            "k8s",
+            "tables lie in a local folder, which pods do not share. Put the tables into a bucket with RAG_EVAL_TABLES",
+        ),
         ("celery", "RAG_EVAL_EXECUTOR is 'celery'. Use one of in_process, multiprocess, k8s"),
     ],
 )
