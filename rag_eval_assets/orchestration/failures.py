@@ -38,7 +38,7 @@ def build_failure_sensor(suite: LoadedSuite, config: Notify) -> dg.SensorDefinit
         if outcome == SENT:
             open_notifier(config, context.log.error).send(failed)
         context.instance.add_run_tags(failed.run_id, notified_tags(suite, failed.digest, outcome))
-        context.log.info("%s: %s", outcome.replace("_", " "), failed.headline())
+        context.log.info("%s: %s; %s", outcome.replace("_", " "), failed.headline(), failed.lines()[0])
 
     return run_failed
 

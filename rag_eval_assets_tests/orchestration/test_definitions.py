@@ -172,14 +172,16 @@ def test_checks_are_per_date_and_only_the_contract_blocks(graph: Any, nodes: dic
     assert {key.name for key, check in checks.items() if check.blocking} == {"table_contract"}
     assert all(isinstance(check.partitions_def, dg.DailyPartitionsDefinition) for check in checks.values())
     assert all(check.description for check in checks.values())
+    of_target = ("generated_answers", "retrieval_matches", "bertscore", "eval_report")
     by_asset = {
         name: {key.name for key in checks if key.asset_key.to_user_string() == f"my_village/{name}"}
-        for name in ("corpus", "eval_examples", "v2/generated_answers", "v2/bertscore", "v2/eval_report")
+        for name in ("corpus", "eval_examples", *(f"v2/{table}" for table in of_target))
     }
     assert by_asset == {
         "corpus": {"table_contract"},
         "eval_examples": {"table_contract"},
         "v2/generated_answers": {"table_contract", "error_rate"},
+        "v2/retrieval_matches": {"table_contract", "corpus_coverage"},
         "v2/bertscore": {"table_contract", "sound_scores", "completeness"},
         "v2/eval_report": {"table_contract", "drift", "gates"},
     }
