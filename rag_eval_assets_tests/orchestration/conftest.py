@@ -227,7 +227,7 @@ def open_place(folder: Path) -> Iterator[Place]:
         patch.delenv("RAG_EVAL_SUITES", raising=False)
         patch.setattr(stages, "open_target", lambda _, name, *rest: ScriptedTarget(name, place.replies, place.calls))
         patch.setattr(scorers, "build_scorer", lambda name, model, **_: WordOverlap(SCORERS[name].spec))
-        patch.setattr(lineage, "model_needs", lambda suite: [])
+        patch.setattr(lineage, "model_needs", lambda suite, **_: [])
         yield place
 
 

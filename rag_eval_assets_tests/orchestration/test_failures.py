@@ -83,7 +83,7 @@ def test_missing_models_are_told_before_the_target_is_asked_anything(place, monk
     from rag_eval_assets.evaluation.preflight import Need
 
     needed = [Need("model a", "found", None), Need("model b", None, BROKEN)]
-    monkeypatch.setattr(lineage, "model_needs", lambda suite: needed)
+    monkeypatch.setattr(lineage, "model_needs", lambda suite, **_: needed)
     done = place.execute(place.suite(), limit=2)
     assert done.failures == [BROKEN]
     assert place.calls == []
