@@ -152,7 +152,8 @@ def _read_tables(evaluation: Evaluation, target: str) -> _Tables:
     store = evaluation.store
     shared = {CORPUS.name: None, EVAL_EXAMPLES.name: None}
     scorers = [scorer.name for scorer in evaluation.suite.suite.scorers]
-    called = {name: evaluation.key(scorer_calls_table(name).name, target) for name in scorers}
+    calling = [scorer.name for scorer in evaluation.suite.suite.scorers if not isinstance(scorer, LocalScorer)]
+    called = {name: evaluation.key(scorer_calls_table(name).name, target) for name in calling}
     own = dict.fromkeys((GENERATED_ANSWERS.name, CALL_LOG.name, RETRIEVAL_MATCHES.name, *scorers), target)
     keys = {name: evaluation.key(name, owner) for name, owner in {**shared, **own}.items()}
     read = {name: store.read_with_provenance(key) for name, key in keys.items()}
