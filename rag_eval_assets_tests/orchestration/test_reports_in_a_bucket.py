@@ -245,7 +245,7 @@ def test_dagster_shows_the_delivery_as_a_check_where_there_is_a_bucket(place, re
         graph = build_definitions([suite]).resolve_asset_graph()
         return {key.name for key in graph.asset_check_keys if key.asset_key.path[-1] == "eval_report"}
 
-    assert checks() == {"table_contract", "drift", "delivered"}
+    assert checks() == {"table_contract", "drift", "gates", "delivered"}
     reports.allow(("s3:PutObject", "/prod/*"))
     result = place.materialize(suite)
     assert not result.success

@@ -192,10 +192,9 @@ def test_every_check_was_evaluated_for_the_date_and_passed(twice: Twice, shared_
     with shared_instance(shared_place.home) as instance:
         events = instance.all_logs(twice.second.run_id, of_type=dg.DagsterEventType.ASSET_CHECK_EVALUATION)
     found = [event.get_dagster_event().asset_check_evaluation_data for event in events]
-    assert {(check.check_name, check.partition) for check in found} == {
-        (name, DATE) for name in ("table_contract", "error_rate", "sound_scores", "drift", "gates")
-    }
-    assert len(found) == 12
+    names = ("table_contract", "error_rate", "corpus_coverage", "sound_scores", "completeness", "gates", "drift")
+    assert {(check.check_name, check.partition) for check in found} == {(name, DATE) for name in names}
+    assert len(found) == 15
     assert all(check.passed for check in found)
 
 
