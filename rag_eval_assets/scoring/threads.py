@@ -6,6 +6,7 @@ every operation, which costs a multiple of the time where other processes use th
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -86,3 +87,8 @@ def _use_one_thread() -> None:
     import torch
 
     torch.set_num_threads(1)
+
+
+if hasattr(os, "register_at_fork"):
+    # A forked process has none of its parent's threads, and would wait for them for ever.
+    os.register_at_fork(after_in_child=_pool.cache_clear)

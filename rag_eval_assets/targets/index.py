@@ -115,6 +115,11 @@ def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(cores, thread_name_prefix="rag-eval-search")
 
 
+if hasattr(os, "register_at_fork"):
+    # A forked process has none of its parent's threads, and would wait for them for ever.
+    os.register_at_fork(after_in_child=_pool.cache_clear)
+
+
 def index_fingerprint(documents: DocumentSet, chunking: Chunking, model: dict[str, Any]) -> str:
     """Hash of all that an index depends on: documents, cutting, model, and the versions of the code that makes it."""
     return content_hash(

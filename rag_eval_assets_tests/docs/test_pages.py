@@ -65,12 +65,12 @@ def test_json_is_valid(data) -> None:
 
 
 def test_the_history_holds_what_every_entry_point_wrote(ran) -> None:
-    """The command line evaluated today, `dagster` and `dg` 2026-01-02; the sample left nothing."""
+    """The command line evaluated today; `dagster`, `dg` and a report's repetition 2026-01-02; the sample left nothing."""
     history = ran.folder / ".rag-eval" / "tables"
     dates = {
         path.parent.name: len(list(path.parent.iterdir())) for path in history.glob("embedded/*/score_history/*/*")
     }
-    assert dates.pop("run_date=2026-01-02") == 2
+    assert dates.pop("run_date=2026-01-02") == 3
     assert list(dates.values()) == [1]
     assert list(history.glob("my/*/score_history/*/*"))
     assert not list(history.glob("*~sample/*/score_history"))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rag_eval_assets.cli.app import app
 from rag_eval_assets.orchestration.compute import EXECUTORS
+from rag_eval_assets.settings import PREFIX, Settings
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -21,11 +22,13 @@ def test_the_layout_names_every_package(docs) -> None:
         assert (ROOT / path).is_dir()
 
 
-def test_the_table_of_variables_names_every_variable_that_is_read() -> None:
-    table = set(re.findall(r"(?m)^\| `([A-Z_]+)` \|", README))
+def test_the_tables_of_variables_name_every_variable_that_is_read() -> None:
+    tables = README + (ROOT / "docs" / "s3.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"(?m)^\| `([A-Z0-9_]+)` \|", tables))
     sources = "".join(path.read_text() for path in (ROOT / "rag_eval_assets").rglob("*.py"))
-    read = set(re.findall(r"\bRAG_EVAL_[A-Z_]+", sources))
-    assert table == read | {"DAGSTER_HOME", "HF_HUB_OFFLINE"}
+    read = set(re.findall(r"\bRAG_EVAL_[A-Z0-9_]+", sources))
+    read |= {f"{PREFIX}{name}".upper() for name in Settings.model_fields}
+    assert named == read | {"DAGSTER_HOME", "HF_HUB_OFFLINE"}
     assert all(f"`{name}`" in README for name in EXECUTORS if name != "k8s")
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 
@@ -44,3 +47,19 @@ def test_an_error_reaches_the_caller_and_the_setting_is_put_back() -> None:
     assert torch.get_num_threads() == 4
     assert in_single_threads(fail, [1]) == [1]
     assert in_single_threads(fail, []) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this system")
+def test_a_forked_process_has_workers_of_its_own() -> None:
+    code = """
+import os, torch
+from rag_eval_assets.scoring.threads import in_single_threads
+torch.set_num_threads(2)
+assert in_single_threads(lambda part: [x + 1 for x in part], [1, 2, 3]) == [2, 3, 4]
+child = os.fork()
+if child == 0:
+    os._exit(0 if in_single_threads(lambda part: [x + 1 for x in part], [1, 2, 3]) == [2, 3, 4] else 1)
+print(os.waitpid(child, 0)[1])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "0\n"
