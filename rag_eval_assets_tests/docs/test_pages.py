@@ -65,7 +65,7 @@ def test_json_is_valid(data) -> None:
 
 
 def test_the_history_holds_what_every_entry_point_wrote(ran) -> None:
-    """The command line evaluated today; `dagster`, `dg` and a report's repetition 2026-01-02; the sample left nothing."""
+    """The command line evaluated today; `dagster`, `dg` and a repetition 2026-01-02; the sample left nothing."""
     history = ran.folder / ".rag-eval" / "tables"
     dates = {
         path.parent.name: len(list(path.parent.iterdir())) for path in history.glob("embedded/*/score_history/*/*")
