@@ -28,6 +28,7 @@ SCORE = {
     ScoreStatus.EMPTY_ANSWER.value: "not scored: the answer is blank",
     ScoreStatus.INVALID_TEXT.value: "not scored: a text is no valid Unicode",
     ScoreStatus.UNTOKENIZABLE.value: "not scored: the model makes nothing of a text",
+    ScoreStatus.INCOMPARABLE.value: "scored 0: the embeddings of the texts have no cosine",
     ScoreStatus.TARGET_ERROR.value: "not scored: the call failed",
     ScoreStatus.SCORER_ERROR.value: "not scored: the scorer failed",
 }

@@ -21,7 +21,7 @@ from rag_eval_assets.recording.cassette import review
 from rag_eval_assets.recording.modes import Mode, Modes
 from rag_eval_assets.report.recompute import recompute
 from rag_eval_assets.suite.load import LoadedSuite, read_suite
-from rag_eval_assets_tests.conftest import LoopbackServer, Reply, Request
+from rag_eval_assets_tests.servers.loopback import LoopbackServer, Reply, Request
 
 DATE = "2026-03-01"
 KEY = "sk-quite-secret-9876543210"

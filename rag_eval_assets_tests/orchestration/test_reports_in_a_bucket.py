@@ -253,7 +253,7 @@ def test_dagster_shows_the_delivery_as_a_check_where_there_is_a_bucket(place, re
     assert failed == ["tiny__pipeline__eval_report_delivered"]
     assert len(place.history(suite)) == 1, "the history is written all the same"
     monkeypatch.delenv("RAG_EVAL_REPORT_BUCKET")
-    assert checks() == {"table_contract", "drift"}
+    assert checks() == {"table_contract", "drift", "gates"}
 
 
 def test_a_code_location_without_a_bucket_loads_no_s3_client() -> None:

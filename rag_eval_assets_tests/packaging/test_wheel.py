@@ -65,7 +65,7 @@ def test_the_wheel_says_what_it_is(about: Message) -> None:
     assert (about["Name"], about["Version"]) == ("rag-eval-assets", "0.1.0")
     assert about["License-Expression"] == "Apache-2.0"
     assert about["Requires-Python"] == ">=3.11"
-    assert set(about.get_all("Provides-Extra", [])) == {"offline", "dev"}
+    assert set(about.get_all("Provides-Extra", [])) == {"offline", "example", "dev"}
 
 
 def test_the_wheel_installs_the_command(wheel: Path) -> None:

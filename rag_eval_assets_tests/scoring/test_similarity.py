@@ -19,7 +19,7 @@ from rag_eval_assets.recording.modes import Mode
 from rag_eval_assets.scoring.base import Pair, PairScore, no_advance
 from rag_eval_assets.scoring.similarity import Similarity, SimilaritySettings
 from rag_eval_assets.status import ScoreStatus
-from rag_eval_assets_tests.conftest import LoopbackServer, Reply, Request
+from rag_eval_assets_tests.servers.loopback import LoopbackServer, Reply, Request
 
 VECTORS: dict[str, list[float]] = {"alpha": [1.0, 0.0], "beta": [0.6, 0.8]}
 KEY = "sk-very-secret-0123456789"
