@@ -117,6 +117,19 @@ class Live:
         )["runsOrError"]["results"]
         return [{**run, "tags": {tag["key"]: tag["value"] for tag in run["tags"]}} for run in found]
 
+    def faults(self, **tags: str) -> dict[str, list[str]]:
+        """Why runs with these tags failed: run date to messages; what a failing test should say."""
+        text = (
+            "query($r: ID!){logsForRun(runId: $r){... on EventConnection{events{... on ExecutionStepFailureEvent"
+            "{stepKey error{message cause{message}}} ... on RunFailureEvent{message error{message}}}}}}"
+        )
+        failed = [run for run in self.runs(**tags) if run["status"] == "FAILURE"]
+        found: dict[str, list[str]] = {}
+        for run in failed:
+            events = self.query(text, r=run["runId"])["logsForRun"]["events"]
+            found.setdefault(run["tags"].get("dagster/partition", ""), []).extend(str(e)[:600] for e in events if e)
+        return found
+
     def wait_for_run(self, run_id: str) -> str:
         """The status of a run once it has ended."""
         text = "query($r: ID!){runOrError(runId: $r){... on Run{status}}}"

@@ -255,7 +255,7 @@ def test_a_failing_table_check_stops_only_what_is_downstream_on_its_own_date(
 ) -> None:
     assert backfills["quick"] == "COMPLETED_FAILED"
     others = [date for date in QUICK_DATES if date != FAULTY_DATE]
-    assert _dates_with(stage, "quick", "generated_answers") == others
+    assert _dates_with(stage, "quick", "generated_answers") == others, stage.live.faults()
     assert _dates_with(stage, "quick", "score_history") == others
     assert {date: stage.calls()[date] for date in QUICK_DATES} == {**dict.fromkeys(others, 6), FAULTY_DATE: 0}
     checks = stage.live.query(
