@@ -16,10 +16,14 @@ if TYPE_CHECKING:
     Linear = Callable[[Tensor], Tensor]
 
 LEAST_ROWS = 16
-"""Products of fewer rows take other kernels, whose sums have another order; batches are filled up to this."""
+"""Products of fewer rows take other kernels, whose sums have another order."""
 
 TILE_ROWS = 256
 """Rows of every product in bf16, where the order of sums follows the number of rows however many there are."""
+
+ROWS_STEP = 64
+"""Products in fp32 are filled up to a multiple of it: oneDNN compiles, and keeps, code for every number of rows that it
+meets, and with hundreds of them that code is larger than the model. At least `LEAST_ROWS`."""
 
 _HINT_ROWS = 512
 """Rows for which oneDNN chooses the layout of the weights."""
@@ -47,7 +51,8 @@ def filled_rows(rows: int, dtype: torch.dtype) -> int:
     """How many rows a batch of `rows` is to be filled up to."""
     import torch
 
-    return max(rows, LEAST_ROWS) if dtype == torch.float32 else -(-rows // TILE_ROWS) * TILE_ROWS
+    step = ROWS_STEP if dtype == torch.float32 else TILE_ROWS
+    return -(-rows // step) * step
 
 
 def _whole(weight: Tensor, bias: Tensor, *, gelu: bool) -> Linear:
