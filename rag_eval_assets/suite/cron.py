@@ -31,9 +31,9 @@ def cron_fault(cron: str) -> str | None:
 
 def _is_part(part: str, lowest: int, highest: int, names: dict[str, int]) -> bool:
     found = _PART.fullmatch(part.lower())
-    if found is None or found["step"] == "0":
+    if found is None or not part.isascii():
         return False
-    if found["step"] is not None and int(found["step"]) > highest:
+    if found["step"] is not None and not 1 <= int(found["step"]) <= highest:
         return False
     ends = [_number(end, names) for end in (found["first"], found["last"]) if end is not None]
     inside = all(end is not None and lowest <= end <= highest for end in ends)
