@@ -36,8 +36,14 @@ def _is_part(part: str, lowest: int, highest: int, names: dict[str, int]) -> boo
     if found["step"] is not None and not 1 <= int(found["step"]) <= highest:
         return False
     ends = [_number(end, names) for end in (found["first"], found["last"]) if end is not None]
-    inside = all(end is not None and lowest <= end <= highest for end in ends)
-    return inside and [end for end in ends if end is not None] == sorted(end for end in ends if end is not None)
+    if not all(end is not None and lowest <= end <= highest for end in ends):
+        return False
+    numbers = [end for end in ends if end is not None]
+    if len(numbers) < 2:
+        return True
+    # A step beyond the range's end is no step; Dagster would fire more often than that says.
+    span = numbers[1] - numbers[0]
+    return span > 0 and (found["step"] is None or int(found["step"]) <= span)
 
 
 def _number(text: str, names: dict[str, int]) -> int | None:
