@@ -80,11 +80,6 @@ def looks_secret(name: str, value: str) -> bool:
     return bool(by_name or _CREDENTIAL.search(value) or _PROVIDER_KEY.search(value))
 
 
-def has_secret_in_url(url: str) -> bool:
-    """Whether `url` holds userinfo, or a query parameter that is named like a secret."""
-    return bool(_USERINFO.search(url) or _SECRET_PARAMETER.search(url))
-
-
 def _spellings(value: str) -> set[str]:
     escaped = {json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]}
     quoted = {urllib.parse.quote(value), urllib.parse.quote(value, safe=""), urllib.parse.quote_plus(value)}
