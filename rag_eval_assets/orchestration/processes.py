@@ -7,6 +7,9 @@ from pathlib import Path
 
 from rag_eval_assets.storage.atomic import process_is_gone
 
+_ENDED = ("Z", "X", "x")
+"""States of a process that executes nothing any more: zombie, and dead."""
+
 
 def boot_id() -> str:
     """Id of the machine's current boot; empty where the system tells none."""
@@ -17,11 +20,17 @@ def boot_id() -> str:
 
 
 def process_start(pid: int) -> str:
-    """When a process was started, in the system's own unit; `gone` where there is none. Pids are used again."""
+    """When a process was started, in the system's own unit; `gone` where there is none. Pids are used again.
+
+    A process that has ended but that its parent has not waited for is gone, too: in a container whose first process
+    waits for nobody, one whose parent was killed stays listed for ever.
+    """
     try:
-        # The second field is the command in parentheses and may hold spaces; the start time is field 22 (proc(5)).
-        after_command = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rsplit(")", 1)[1]
-        return after_command.split()[19]
+        # The second field is the command in parentheses and may hold spaces; the state is field 3, the start time is
+        # field 22 (proc(5)).
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        fields = stat.rsplit(")", 1)[1].split()
+        return "gone" if fields[0] in _ENDED else fields[19]
     except FileNotFoundError:
         return _without_proc(pid)
     except (OSError, IndexError):
