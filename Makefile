@@ -15,8 +15,8 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 # Dagster's usage reports are sent by no command that is started here.
 export DAGSTER_DISABLE_TELEMETRY := 1
 
-# Test processes at once: one more than the two cores of a small machine, since some tests wait for Dagster's daemon.
-WORKERS ?= 3
+# Test processes at once: more than the two cores of a small machine, since many tests wait for a process or a clock.
+WORKERS ?= 4
 
 # Pairs that `make bench` measures.
 SIZES ?= 16 64 250 1000 4000
@@ -55,12 +55,12 @@ clean: ## remove the environment, .rag-eval with all reports, and caches
 # A file per set of packages says that the set is there and newer than what names it. The larger set holds the smaller.
 $(VENV)/.installed-run: $(VENV)/.made-in $(INPUTS)
 	@echo "Installing the package into $(VENV) (a few minutes the first time) ..."
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[offline]'
+	@$(BIN)/python -m pip install -qq --no-compile --disable-pip-version-check -c constraints.txt -e '.[offline]'
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.made-in $(INPUTS)
 	@echo "Installing the package and its test tools into $(VENV) (a few minutes the first time) ..."
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[offline,dev]'
+	@$(BIN)/python -m pip install -qq --no-compile --disable-pip-version-check -c constraints.txt -e '.[offline,dev]'
 	@touch $(VENV)/.installed-run $@
 
 ifneq ($(MADE_IN),$(CURDIR))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Iterable
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, cast
 
@@ -39,13 +40,17 @@ def host_facts() -> Host:
 
 def package_versions(packages: Iterable[str] = PACKAGES) -> dict[str, str]:
     """Versions of those of `packages` that are installed; nothing is imported."""
-    found: dict[str, str] = {}
-    for name in packages:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
+    found = {name: _version(name) for name in packages}
+    return {name: known for name, known in found.items() if known is not None}
+
+
+@cache
+def _version(package: str) -> str | None:
+    """Kept, since it is read from a file and every table of a run names it; what is imported is the same all along."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
 
 def _instruction_set() -> str:

@@ -28,7 +28,7 @@ def minilm() -> None:
 def run(*words: str, out: Path) -> tuple[dict[str, Any], str]:
     command = [sys.executable, "-m", *words, "--out", str(out)]
     environment = {**os.environ, "RAG_EVAL_HOME": str(out.parent / "home")}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
     return json.loads(out.read_text()), done.stdout
 

@@ -120,7 +120,7 @@ def test_a_reader_that_has_gone_gets_no_traceback(evaluated, arguments: tuple[st
         stderr=subprocess.PIPE,
         text=True,
         check=False,
-        timeout=120,
+        timeout=300,
     )
     os.close(writer)
     assert process.stderr == ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -39,7 +40,7 @@ def interrupted(
     while journalled(place) < 3 and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.005)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the helpers that Dagster has started, too
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=300)
     return place, suite, process, out, err, journalled(place)
 
 
@@ -72,7 +73,8 @@ def test_the_next_run_asks_only_what_was_not_answered(interrupted) -> None:
     place, suite, *_, kept = interrupted
     process = place.run("run", suite, "--resume", "--json")
     assert process.returncode == 0
-    assert process.stderr.splitlines() == [
+    progress = re.compile(r"generated_answers: \d+ of \d+ ")  # shown where a stage takes longer than two seconds
+    assert [line for line in process.stderr.splitlines() if not progress.match(line)] == [
         "resuming: 2 of 7 assets kept (corpus, eval_examples)",
         f"{kept} answers of a run that was stopped taken over, and not asked for again",
     ]

@@ -84,7 +84,7 @@ def in_new_process(
             capture_output=True,
             text=True,
             check=False,
-            timeout=120,
+            timeout=300,
         )
 
     return run

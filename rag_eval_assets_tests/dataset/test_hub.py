@@ -73,7 +73,7 @@ def look(home: Path, revision: str = "unverified") -> dict[str, Any]:
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("HF_", "HUGGINGFACE_"))}
     environment = {**kept, "HF_HOME": str(home), "HF_HUB_OFFLINE": "1"}
     command = [sys.executable, "-c", LOOK, str(suite)]
-    done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

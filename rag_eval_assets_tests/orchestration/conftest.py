@@ -6,10 +6,8 @@ Only what would load a model is replaced; `test_with_the_real_models` replaces n
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -59,9 +57,6 @@ SHARED = ("corpus", "eval_examples")
 STEPS = ("generated_answers", "retrieval_matches", "bertscore", "sentence_cosine", EVAL_REPORT, "score_history")
 
 Reply = str | None | Exception
-
-MEMORY = Path("/dev/shm")
-"""Dagster's SQLite files lie here where that is possible: most of a small run's time is their waiting for the disk."""
 
 
 @dataclass
@@ -221,10 +216,7 @@ def open_place(folder: Path) -> Iterator[Place]:
     with ExitStack() as stack:
         patch = stack.enter_context(pytest.MonkeyPatch.context())
         place = Place(folder, stack.enter_context(dg.DagsterInstance.ephemeral()))
-        if not place.home.dagster.exists():  # where a test's own child process opens its place, it does
-            parent = MEMORY if os.access(MEMORY, os.W_OK) else None
-            place.home.root.mkdir()
-            place.home.dagster.symlink_to(stack.enter_context(tempfile.TemporaryDirectory(dir=parent)))
+        place.home.dagster.mkdir(parents=True, exist_ok=True)  # a test's own child process may open its place, too
         patch.setenv("RAG_EVAL_HOME", str(place.home.root))
         patch.setenv("DAGSTER_HOME", str(place.home.dagster))
         patch.delenv("RAG_EVAL_EXECUTOR", raising=False)

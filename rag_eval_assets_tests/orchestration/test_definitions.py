@@ -249,7 +249,7 @@ def fresh_import() -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=300,
     )
 
 
@@ -269,7 +269,7 @@ def test_the_location_loads_through_workspace_yaml_from_any_folder(tmp_path: Pat
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=300,
     )
     assert result.returncode == 0, result.stderr
     assert "Validation successful for code location rag_eval_assets" in result.stdout + result.stderr

@@ -63,7 +63,7 @@ def test_steps_in_processes_of_their_own_write_the_same_tables(place) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=300,
     )
     assert result.returncode == 0, result.stderr
     assert place.files("tables") == before

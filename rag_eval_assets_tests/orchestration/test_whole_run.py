@@ -234,7 +234,7 @@ def stale_statuses(dagster_home: Path, suite: LoadedSuite) -> dict[str, dict[str
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=300,
     )
     assert result.returncode == 0, result.stderr
     nodes = json.loads(answer.read_text())["data"]["assetNodes"]

@@ -180,6 +180,6 @@ with Journal(Path(sys.argv[1])) as journal:
 
 def test_half_a_line_on_a_full_disk_does_not_spoil_the_next_one(path: Path) -> None:
     command = [sys.executable, "-c", FULL_DISK, str(path)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=True)
     assert done.stdout.startswith("journal '2026-03-01.jsonl' cannot be written (")
     assert held(path, "a", "b", "c") == [{"answer": "A" * 100}, None, {"answer": "C" * 100}]

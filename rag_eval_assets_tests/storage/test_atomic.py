@@ -81,7 +81,7 @@ def store(tmp_path: Path) -> LocalStore:
 
 
 def killed_while_writing(store: LocalStore, moment: str) -> None:
-    done = subprocess.run([sys.executable, "-c", WRITER, str(store.root), moment], cwd=ROOT, timeout=120, check=False)
+    done = subprocess.run([sys.executable, "-c", WRITER, str(store.root), moment], cwd=ROOT, timeout=300, check=False)
     assert done.returncode == -9
 
 
@@ -184,7 +184,7 @@ def test_a_full_disk_is_an_infrastructure_error_and_keeps_the_old_table(store: L
     limit = "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
     limit += "resource.setrlimit(resource.RLIMIT_FSIZE, (2_000, 2_000))\n"
     command = [sys.executable, "-c", limit + WRITER, str(store.root), "never"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
     assert "InfrastructureError: cannot write 'part-0.parquet' (" in done.stderr.splitlines()[-1]
     assert store.read(KEY).equals(version("old"))
     assert leftovers(store) == []

@@ -298,7 +298,7 @@ def test_a_file_that_others_are_writing_is_passed_over(file: Path, monkeypatch: 
 
 def test_processes_that_write_at_once_lose_nothing(file: Path) -> None:
     running = [writer(file, first, first + 300) for first in (0, 300, 150)]
-    outputs = [process.communicate(timeout=60)[0] for process in running]
+    outputs = [process.communicate(timeout=300)[0] for process in running]
     assert [output.splitlines()[-1] for output in outputs] == ["[]"] * 3
     found = ValueStore(file, LIMIT).get_many(map(key, range(600)))
     assert found == {key(number): bytes([number % 251]) * (10 + number) for number in range(600)}
@@ -320,7 +320,7 @@ def test_a_process_that_is_killed_leaves_a_store_that_holds_whole_entries(file: 
 
 
 def test_a_forked_child_opens_the_file_itself(store: ValueStore, file: Path) -> None:
-    done = subprocess.run([sys.executable, "-c", FORKING, str(file)], check=False, timeout=60)
+    done = subprocess.run([sys.executable, "-c", FORKING, str(file)], check=False, timeout=300)
     assert done.returncode == 0
     assert store.get_many([b"parent", b"child"]) == {b"parent": b"v", b"child": b"w"}
 

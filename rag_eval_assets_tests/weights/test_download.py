@@ -131,7 +131,7 @@ except ConfigurationError as error:
         "NO_PROXY": "127.0.0.1",
     }
     command = [sys.executable, "-c", code]
-    ran = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=120)
+    ran = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=300)
     assert ran.returncode == 0, ran.stderr
     return ran.stdout.strip()
 
