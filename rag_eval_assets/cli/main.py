@@ -21,6 +21,7 @@ def main() -> None:
         print_error(error)
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
+        sys.stderr.write("stopped\n")
         sys.exit(130)
     except Exception:  # noqa: BLE001 - a bug; Python's own exit code for it is 1, which says "quality" here
         traceback.print_exc()

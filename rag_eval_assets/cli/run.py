@@ -78,8 +78,14 @@ def run(
             raise
         print_error(error)
         code, result = error.exit_code, _with_error(result_json([]), error)
-    except KeyboardInterrupt:
-        stderr().print("stopped; the same command with --resume goes on from here")
+    except KeyboardInterrupt as stopped:
+        # Told by its name: importing Dagster for it would take seconds after Ctrl-C.
+        on = type(stopped).__name__ == "RunInterrupted"
+        _tell(
+            "stopped; the same command with --resume goes on from here"
+            if on
+            else "stopped; nothing was begun that could be gone on with: give the same command again"
+        )
         code, result = STOPPED, {**result_json([]), "error": "stopped", "exit_code": STOPPED}
     if as_json:
         typer.echo(json.dumps(result, ensure_ascii=False, allow_nan=False))

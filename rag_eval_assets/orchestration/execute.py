@@ -33,6 +33,10 @@ _TOLD_ELSEWHERE = {"Failure", "DagsterAssetCheckFailedError"}
 """Step failures that an asset has told the session of, or that the evaluation of a check tells of."""
 
 
+class RunInterrupted(KeyboardInterrupt):
+    """A signal stopped a run that stands in the history as unfinished: it can be gone on with."""
+
+
 @dataclass(frozen=True)
 class Executed:
     """What came of a run: the reports that were written, and what failed."""
@@ -74,7 +78,8 @@ def execute(
 
     Raises:
         ConfigurationError: there is no unfinished run to resume, or nothing that failed to ask again.
-        KeyboardInterrupt: SIGINT or SIGTERM stopped the run; it stands as failed in the history.
+        RunInterrupted: SIGINT or SIGTERM stopped the run; it stands as failed in the history.
+        KeyboardInterrupt: the same came before the run began, or stopped a sample, of which nothing is kept.
     """
     home = Home.from_environment()
     store = open_store(home, suite)  # first: a store that cannot be used must not leave a failed run behind
@@ -114,7 +119,7 @@ def execute(
             raise_on_error=False,
         )
     if _was_interrupted(result):
-        raise KeyboardInterrupt
+        raise KeyboardInterrupt if limit is not None else RunInterrupted
     opened.failures.extend(_unexplained(result))
     if not result.success and not opened.failures:
         opened.failures.append(InfrastructureError("the run failed without saying why", fix=_TRACE))

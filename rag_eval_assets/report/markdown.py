@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rag_eval_assets.report.schema import Interval, Report
+from rag_eval_assets.report.words import remarks
 
 
 def summary_markdown(report: Report) -> str:
@@ -20,7 +21,7 @@ def summary_markdown(report: Report) -> str:
         f"**{counts.attempted}** asked, {counts.answered} answered, {counts.empty} empty, "
         f"{counts.invalid_text} invalid text, {counts.errored} errors; {retrieval.n_judged} judged for retrieval"
     )
-    notes = [f"> {note}" for note in report.notes]
+    notes = [f"> {note}" for note in remarks(report)]
     return "\n".join([head, "", "| figure | value | 95 % interval |", "| --- | ---: | ---: |", *rows, "", *notes])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -11,11 +12,15 @@ from rich.text import Text
 
 from rag_eval_assets.report.schema import MetricSummary, Report, RetrievalSummary
 from rag_eval_assets.report.schema_example import Example
+from rag_eval_assets.report.words import remarks
 from rag_eval_assets.terminal import sanitize
 from rag_eval_assets.wording import counted
 
 LOWEST = 5
 """Examples shown."""
+
+REASONS = 3
+"""Reasons of failed calls shown."""
 
 NARROW = 76
 """Terminals with fewer columns get the tables' main columns alone: a cut number is worse than none."""
@@ -25,12 +30,10 @@ _DASH = "-"
 
 def render(report: Report) -> RenderableType:
     """What `rag-eval report show` prints: identity, counts, retrieval, scores, and the lowest scoring examples."""
-    notes = list(report.notes)
-    days = report.measured_at.days_after_run_date
-    if days is not None and days > 1:
-        notes.append(f"answers were generated {days} days after the run date; they measure that day's system")
+    notes = remarks(report)
     lowest = lowest_examples(report.examples)
-    parts: list[RenderableType] = [_identity(report), _counts(report), _retrieval(report.retrieval_summary)]
+    parts: list[RenderableType] = [_identity(report), _counts(report), *_faults(report.examples)]
+    parts += [_retrieval(report.retrieval_summary)]
     parts += ["", _Scores(report.answer_similarity_summary.metrics())]
     if notes:
         parts += ["", *[Text(f"Note: {sanitize(note)}") for note in notes]]
@@ -69,6 +72,16 @@ def _counts(report: Report) -> Text:
         f"{counts.invalid_text} invalid text, {counted(counts.errored, 'error')}"
     )
     return Text(f"{line}; {counted(excluded, 'row')} excluded" if excluded else line)
+
+
+def _faults(examples: Sequence[Example]) -> list[Text]:
+    """Why calls failed, the most frequent reasons first: a wrong pointer or key fails all rows for one reason."""
+    reasons = Counter(example.error for example in examples if example.error)
+    lines = [f"    {count} x {error}" for error, count in reasons.most_common(REASONS)]
+    rest = len(reasons) - REASONS
+    return [
+        Text(sanitize(line)) for line in [*lines, *([f"    and {counted(rest, 'other reason')}"] if rest > 0 else [])]
+    ]
 
 
 def _retrieval(summary: RetrievalSummary) -> Text:

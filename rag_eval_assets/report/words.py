@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rag_eval_assets.report.schema import Report
 from rag_eval_assets.status import AnswerStatus, MatchStatus, ScoreStatus
 
 EXAMPLE = {
@@ -33,3 +34,21 @@ SCORE = {
     ScoreStatus.SCORER_ERROR.value: "not scored: the scorer failed",
 }
 """Why a scorer gave no score."""
+
+
+def remarks(report: Report) -> list[str]:
+    """What a reader must know to judge the numbers: the report's notes, and how its answers came about.
+
+    The latter is no part of a report's content, which is the same whether an answer was recorded or replayed.
+    """
+    found = list(report.notes)
+    days = report.measured_at.days_after_run_date
+    if days is not None and days > 1:
+        found.append(f"answers were generated {days} days after the run date; they measure that day's system")
+    calls = report.run.calls
+    if calls.replayed:
+        found.append(
+            f"{calls.replayed} of {report.counts.attempted} answers were replayed from recordings, and the target was "
+            "not asked for them; --cache live asks it again"
+        )
+    return found

@@ -33,7 +33,7 @@ CODE_VERSION = "1"
 DEAD_AFTER = 20
 """So many first calls that fail alike, in one of `DEAD_KINDS`, mean a dead service and not bad texts."""
 
-DEAD_KINDS = frozenset({"transport", "timeout", "401", "403", "404"})
+DEAD_KINDS = frozenset({"transport", "timeout", "401", "403", "404", "bad_response"})
 
 _LEAST_PAIRS = 32
 """Pairs whose texts are looked up and called for together; progress is told after each such block."""

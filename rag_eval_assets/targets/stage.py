@@ -31,7 +31,8 @@ CODE_VERSION = "1"
 DEAD_AFTER = 20
 """So many first calls that fail alike, in one of `DEAD_KINDS`, mean a dead target and not bad rows."""
 
-DEAD_KINDS = frozenset({"transport", "timeout", "401", "403", "404", "not_started", "target_fault"})
+DEAD_KINDS = frozenset({"transport", "timeout", "401", "403", "404", "not_started", "target_fault", "bad_response"})
+"""`bad_response`: where no answer can be read at all, the pointers of the suite, or its URL, are wrong."""
 
 MISSING = "recording_missing"
 """A replay without the recording of a call. However many there are, each is a row that says what is missing."""
@@ -149,7 +150,7 @@ class _Asking:
         if alike and errors >= min(DEAD_AFTER, asked):
             raise InfrastructureError(
                 f"the first {errors} calls all failed ({error.kind}): {error}",
-                fix="The target looks dead, so the stage stopped; nothing was committed, and a new run resumes",
+                fix=f"{_what_to_check(error.kind)}, so the stage stopped; nothing was committed",
             )
         rate = self.options.max_error_rate
         if rate is not None and errors > rate * total:
@@ -280,6 +281,12 @@ def _error_row(error: CallError, example_id: str) -> dict[str, Any]:
     # A replay miss names its case, as EvalCore does: its text is what a reader searches the recordings for.
     case = f"example {example_id!r}: " if error.kind == MISSING else ""
     return {"status": AnswerStatus.ERROR, "answer": None, "error": _whole_unicode(f"{error.kind}: {case}{error}")}
+
+
+def _what_to_check(kind: str) -> str:
+    if kind == "bad_response":
+        return "No answer could be read: check the target's url and its JSON pointers"
+    return "The target looks dead"
 
 
 def _call(

@@ -13,6 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
+
+from rag_eval_assets.cli import run
+from rag_eval_assets.cli.app import app
+from rag_eval_assets.orchestration.execute import RunInterrupted
 
 QUESTIONS = 60
 
@@ -84,3 +89,23 @@ def test_the_next_run_asks_only_what_was_not_answered(interrupted) -> None:
     assert expected.items() <= report["run"]["calls"].items()
     assert report["counts"]["answered"] == QUESTIONS
     assert journalled(place) == 0
+
+
+@pytest.mark.parametrize(
+    ("moment", "told"),
+    [
+        (KeyboardInterrupt, "stopped; nothing was begun that could be gone on with: give the same command again"),
+        (RunInterrupted, "stopped; the same command with --resume goes on from here"),
+    ],
+)
+def test_a_resume_is_promised_only_where_there_is_a_run_to_go_on_with(
+    moment: type[BaseException], told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(*_: Any, **__: Any) -> None:
+        raise moment
+
+    said: list[str] = []
+    monkeypatch.setattr(run, "run_request", stopped)
+    monkeypatch.setattr(run, "_tell", said.append)
+    assert CliRunner().invoke(app, ["run", "--limit", "1"]).exit_code == 130
+    assert said == [told]

@@ -9,6 +9,8 @@ import pytest
 from rich.console import Console
 
 from rag_eval_assets.report.build import build_report
+from rag_eval_assets.report.html import report_html
+from rag_eval_assets.report.markdown import summary_markdown
 from rag_eval_assets.report.show import lowest_examples, render
 
 
@@ -70,3 +72,28 @@ def test_a_backfilled_date_says_so(make_inputs, shown) -> None:
 
 def test_a_truncated_report_says_where_examples_are(make_inputs, shown) -> None:
     assert "Examples stand in the Parquet" in shown(build_report(make_inputs(max_examples=0)))
+
+
+def test_why_calls_failed_is_told_the_most_frequent_reason_first(report, shown) -> None:
+    reasons = ["timeout: no answer", *["bad_response: has nothing at '/text'"] * 2, "b", "c"]
+    examples = [
+        example.model_copy(update={"error": reason})
+        for example, reason in zip(report.examples, [*reasons, None], strict=True)
+    ]
+    lines = shown(report.model_copy(update={"examples": examples})).splitlines()
+    place = next(number for number, line in enumerate(lines) if " asked: " in line)
+    assert lines[place + 1 : place + 5] == [
+        "    2 x bad_response: has nothing at '/text'",
+        "    1 x timeout: no answer",
+        "    1 x b",
+        "    and 1 other reason",
+    ]
+
+
+def test_replayed_answers_are_said_to_be_replayed_everywhere(report, shown) -> None:
+    said = "2 of 6 answers were replayed from recordings, and the target was not asked for them; --cache live asks it"
+    calls = report.run.calls.model_copy(update={"replayed": 2})
+    replayed = report.model_copy(update={"run": report.run.model_copy(update={"calls": calls})})
+    for show in (lambda made: shown(made, width=200), summary_markdown, report_html):
+        assert said in show(replayed)
+        assert "replayed" not in show(report)

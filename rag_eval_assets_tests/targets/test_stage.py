@@ -229,13 +229,12 @@ def test_a_small_data_set_whose_calls_all_fail_alike_means_a_dead_target(journal
     "reply",
     [
         failing("500"),
-        failing("bad_response"),
         lambda number: CallError("transport" if number % 2 else "timeout", "no"),
         lambda number: "answer" if number == 0 else CallError("transport", "no"),
         lambda number: "answer" if number == DEAD_AFTER - 1 else CallError("401", "no"),
         lambda number: None if number == 3 else CallError("401", "no"),
     ],
-    ids=["server error", "bad response", "two kinds", "first answered", "twentieth answered", "empty answer"],
+    ids=["server error", "two kinds", "first answered", "twentieth answered", "empty answer"],
 )
 def test_failures_that_do_not_show_a_dead_target_are_rows(journal: Path, reply: Callable[[int], Any]) -> None:
     made = ask(ScriptedTarget(reply), journal, 50, concurrency=1)
