@@ -195,9 +195,26 @@ def test_a_bucket_that_is_away_is_said_once_and_gets_everything_when_it_is_back(
     assert "the journal does not reach the bucket (s3:PutObject on s3://" in warning
     assert "no answer (ReadTimeoutError)" in warning
     assert "are in the journal of this machine alone until S3 takes them" in warning
+    assert len(refusals) == 1, "it is not asked again for every answer"
     # The segment that got no answer may have been stored: the next one took its name.
     assert list(machines.objects()) == [refusals[0]]
     assert machines.finish("two") == ["a", "b", "c"]
+
+
+def test_a_segment_whose_answer_was_lost_is_deleted_with_the_others(machines, never_due, monkeypatch) -> None:
+    monkeypatch.setattr(bucket_journal, "RECORDS", 1)
+    put = segments.put_bytes
+
+    def stored_but_unheard_of(client, bucket, key, content, **options) -> None:
+        put(client, bucket, key, content, **options)
+        raise S3Error(Diagnosis(Fault.NO_ANSWER, "ReadTimeoutError"), "PutObject", bucket.uri(key))
+
+    monkeypatch.setattr(segments, "put_bytes", stored_but_unheard_of)
+    with machines("one") as journal:
+        journal.append("a", A)
+        machines.wait_for(1)
+        journal.close_committed()
+    assert machines.objects() == {}
 
 
 def test_what_was_stored_elsewhere_is_not_taken_from_the_local_journal(machines) -> None:
