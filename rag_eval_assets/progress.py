@@ -27,6 +27,10 @@ class Reporter(Protocol):
         """The stage ended, finished or not."""
         ...
 
+    def warn(self, line: str) -> None:
+        """Something went wrong that does not stop the stage, and that people should know."""
+        ...
+
 
 class LogStage:
     """Writes a line at most every `interval` seconds while a stage runs; thread-safe enough for counters."""
@@ -64,6 +68,9 @@ class LogReporter:
     def close(self, stage: Stage) -> None:
         del stage
 
+    def warn(self, line: str) -> None:
+        self._write(f"warning: {line}")
+
 
 class _SilentStage:
     def advance(self, count: int = 1) -> None:
@@ -79,6 +86,9 @@ class SilentReporter:
 
     def close(self, stage: Stage) -> None:
         del stage
+
+    def warn(self, line: str) -> None:
+        del line
 
 
 SILENT = SilentReporter()

@@ -6,6 +6,7 @@ A suite is shared between environments; what differs between them stands in `RAG
 from __future__ import annotations
 
 import re
+from typing import Literal
 
 from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -26,6 +27,10 @@ class Settings(BaseSettings):
     report_profile: str | None = Field(default=None, description="AWS profile of the report writer.")
     tables: PlaceUri | None = Field(default=None, description="s3://bucket/prefix of the tables; else a local folder.")
     tables_profile: str | None = Field(default=None, description="AWS profile of the table store.")
+    journal: Literal["local", "s3"] = Field(
+        default="local",
+        description="Journals of unfinished runs: in the local home, or beside the tables in S3 as well.",
+    )
     s3_region: Region | None = Field(default=None, description="Region of the buckets.")
     s3_endpoint: Endpoint | None = Field(default=None, description="URL of an S3 service other than AWS.")
     s3_addressing: Addressing | None = Field(default=None, description="Bucket in the path or in the host name.")

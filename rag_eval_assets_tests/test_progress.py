@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import time
 
 import pytest
+from rich.console import Console
+from rich.progress import Progress
 
+from rag_eval_assets.cli.console import BarReporter
 from rag_eval_assets.progress import SILENT, LogReporter, stage
 
 
@@ -48,3 +52,17 @@ def test_a_stage_is_closed_also_when_it_fails() -> None:
 def test_silence_takes_everything() -> None:
     with stage(SILENT, "index", 1, "passages") as running:
         assert running.advance(5) is None
+
+
+def test_a_warning_is_a_line_of_its_own_and_no_markup() -> None:
+    text = "s3://bucket/[red]key is damaged, \x1b[2J and what stood there is asked again"
+    lines: list[str] = []
+    LogReporter(lines.append).warn(text)
+    assert lines == [f"warning: {text}"]
+    console = Console(file=io.StringIO(), width=20, force_terminal=True, color_system=None)
+    with Progress(console=console) as progress:
+        BarReporter(progress).warn(text)
+    shown = console.file.getvalue()
+    assert "warning: s3://bucket/[red]key is damaged, " in shown, "in one piece, though the terminal is narrow"
+    assert "\x1b[2J" not in shown
+    assert SILENT.warn(text) is None

@@ -82,6 +82,10 @@ class BarReporter:
         if isinstance(stage, _Bar):
             self._progress.stop_task(stage.task)
 
+    def warn(self, line: str) -> None:
+        text = f"warning: {sanitize(line)}"
+        self._progress.console.print(text, style="yellow", markup=False, soft_wrap=True)
+
 
 @contextmanager
 def progress_reporter(*, quiet: bool) -> Generator[Reporter]:

@@ -11,7 +11,7 @@ from rag_eval_assets.errors import InfrastructureError
 
 app = typer.Typer(help="Look at reports, and deliver those that wait.", no_args_is_help=True)
 
-File = Annotated[str, typer.Argument(metavar="FILE", help="Path or URI of a report's JSON file.")]
+File = Annotated[str, typer.Argument(metavar="FILE", help="Path of a report's JSON file, or its s3:// URI.")]
 
 
 @app.command()

@@ -9,6 +9,8 @@ from rag_eval_assets.dataset.corpus import load_corpus
 from rag_eval_assets.dataset.examples import load_examples
 from rag_eval_assets.errors import ConfigurationError
 from rag_eval_assets.evaluation.destination import destination, ready
+from rag_eval_assets.evaluation.journals import journals_place
+from rag_eval_assets.settings import Settings
 from rag_eval_assets.suite.load import LoadedSuite
 from rag_eval_assets.suite.scorers import LocalScorer
 from rag_eval_assets.targets.registry import target_models
@@ -36,7 +38,7 @@ def needs(suite: LoadedSuite, *, allow_download: bool = True) -> list[Need]:
         _look("examples", lambda: _examples(suite)),
         _look("corpus", lambda: counted(len(load_corpus(suite).documents), "document")),
     ]
-    return [*found, *model_needs(suite, allow_download=allow_download), *report_needs(suite)]
+    return [*found, *model_needs(suite, allow_download=allow_download), *setting_needs(suite)]
 
 
 def model_needs(suite: LoadedSuite, *, allow_download: bool = True) -> list[Need]:
@@ -49,13 +51,18 @@ def model_needs(suite: LoadedSuite, *, allow_download: bool = True) -> list[Need
     return [_look(f"model {model_id}", lambda model_id=model_id: locate(model_id)) for model_id in _model_ids(suite)]
 
 
-def report_needs(suite: LoadedSuite) -> list[Need]:
-    """Look at the settings of the reports' bucket; nothing where reports stay in the local folder."""
+def setting_needs(suite: LoadedSuite) -> list[Need]:
+    """Look at the settings of the reports' bucket and of the journal; nothing of what stays in the local folder."""
+    try:
+        settings = Settings.from_environment()
+    except ConfigurationError as error:
+        return [Need("settings", None, error)]
+    journal = [] if settings.journal == "local" else [_look("journal", lambda: journals_place(settings))]
     try:
         local = destination(suite).bucket is None
     except ConfigurationError as error:
-        return [Need("reports", None, error)]
-    return [] if local else [_look("reports", lambda: ready(suite))]
+        return [Need("reports", None, error), *journal]
+    return [*([] if local else [_look("reports", lambda: ready(suite))]), *journal]
 
 
 def require(found: list[Need]) -> None:

@@ -13,10 +13,10 @@ from rag_eval_assets.dataset.examples import load_examples
 from rag_eval_assets.errors import InfrastructureError
 from rag_eval_assets.evaluation.configuration import FACT, configuration_hash
 from rag_eval_assets.evaluation.context import Evaluation, Outcome
+from rag_eval_assets.evaluation.journals import open_journal
 from rag_eval_assets.evaluation.only_failed import kept_answers
 from rag_eval_assets.evaluation.preview import preview
 from rag_eval_assets.evaluation.scorers import open_scorer
-from rag_eval_assets.recording.journal import Journal
 from rag_eval_assets.retrieval import table as retrieval_module
 from rag_eval_assets.retrieval.matching import MatchSettings
 from rag_eval_assets.retrieval.table import match_table
@@ -70,9 +70,7 @@ def make_answers(evaluation: Evaluation, target: str) -> Outcome:
     run, config = suite.suite.run, suite.suite.targets[target]
     options = StageOptions(run.concurrency, run.max_error_rate, config.generator)
     kept = kept_answers(evaluation, target) if evaluation.only_failed else None
-    slug = suite.target_slugs[target]
-    journal_path = evaluation.home.journals / evaluation.namespace / slug / f"{evaluation.run_date}.jsonl"
-    with Journal(journal_path) as journal, evaluation.channel("target") as channel:
+    with open_journal(evaluation, target) as journal, evaluation.channel("target") as channel:
         opened = open_target(suite, target, documents, evaluation.home.cache, channel)
         made = generate_answers(examples, opened, journal, options, evaluation.reporter, kept)
         inputs = {

@@ -12,7 +12,7 @@ from rag_eval_assets.dataset import examples as examples_module
 from rag_eval_assets.evaluation import reporting, stages
 from rag_eval_assets.evaluation.configuration import code_version
 from rag_eval_assets.evaluation.context import Evaluation, Outcome
-from rag_eval_assets.evaluation.preflight import model_needs, report_needs, require
+from rag_eval_assets.evaluation.preflight import model_needs, require, setting_needs
 from rag_eval_assets.evaluation.reporting import EVAL_REPORT, RunIdentity
 from rag_eval_assets.evaluation.scorers import plan_scorer, scorer_names
 from rag_eval_assets.orchestration.session import active_session
@@ -120,7 +120,7 @@ def _of_target(suite: LoadedSuite, target: str) -> list[Blueprint]:
 def _examples(evaluation: Evaluation) -> Outcome:
     # Before anything is spent on a run that could not be scored or whose report could go nowhere.
     models = model_needs(evaluation.suite, allow_download=not evaluation.modes.offline)
-    require([*models, *report_needs(evaluation.suite)])
+    require([*models, *setting_needs(evaluation.suite)])
     return stages.make_examples(evaluation)
 
 

@@ -1,6 +1,7 @@
 """The journal: every paid answer of a partition that is not committed yet, so that nobody pays for it twice.
 
 A journal is a file of JSON lines, appended as answers arrive. Its last line may be torn by a kill and is then ignored.
+`bucket_journal` is one that other machines find as well.
 """
 
 from __future__ import annotations
@@ -8,9 +9,10 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from filelock import FileLock, Timeout
 
@@ -19,6 +21,22 @@ from rag_eval_assets.errors import InfrastructureError
 
 SYNC_SECONDS = 0.5
 """Records reach the operating system at once and survive a kill; the disk is flushed this often (group commit)."""
+
+
+class Answered(Protocol):
+    """What a stage that asks questions sees of a journal."""
+
+    def get(self, key: str) -> dict[str, Any] | None:
+        """The record of `key` (`Journal.key`), or None."""
+        ...
+
+    def append(self, key: str, record: dict[str, Any]) -> None:
+        """Keep a record; it survives a kill of this process from the moment this returns."""
+        ...
+
+    def close_committed(self) -> None:
+        """The partition is committed: nothing of the journal is needed any more."""
+        ...
 
 
 class Journal:
@@ -72,16 +90,19 @@ class Journal:
         """Key of one call: what is asked, of what, for which row. A changed target or question finds nothing old."""
         return content_hash({"target": identity, "example": example_id, "question": question, "trial": trial})
 
+    @property
+    def records(self) -> Mapping[str, dict[str, Any]]:
+        """Every record by its key."""
+        return self._records
+
     def get(self, key: str) -> dict[str, Any] | None:
         """The record of `key`, or None."""
         return self._records.get(key)
 
     def append(self, key: str, record: dict[str, Any]) -> None:
         """Keep a record; it survives a kill of this process from the moment this returns."""
-        # ASCII with escapes, since a model's answer may hold a lone surrogate, which UTF-8 cannot; NaN is valid here.
-        line = json.dumps({"key": key, "record": record}).encode("ascii") + b"\n"
         try:
-            self._write_whole(line)
+            self._write_whole(line_of(key, record))
             if time.monotonic() - self._synced >= SYNC_SECONDS:
                 os.fsync(self._descriptor)
                 self._synced = time.monotonic()
@@ -101,6 +122,12 @@ class Journal:
             os.lseek(self._descriptor, start, os.SEEK_SET)
             raise
 
+    def clear(self) -> None:
+        """Forget every record, and go on with an empty file."""
+        self._records.clear()
+        os.ftruncate(self._descriptor, 0)
+        os.lseek(self._descriptor, 0, os.SEEK_SET)
+
     def close_committed(self) -> None:
         """The partition is committed: nothing of the journal is needed any more."""
         self._records.clear()
@@ -114,9 +141,22 @@ class Journal:
         *whole, _torn = self.path.read_bytes().split(b"\n")
         for line in whole:
             end += len(line) + 1
-            try:
-                entry = json.loads(line)
-                self._records[str(entry["key"])] = dict(entry["record"])
-            except (ValueError, KeyError, TypeError):
-                continue  # one damaged line costs one call, not all that come after it
+            entry = entry_of(line)
+            if entry is not None:  # one damaged line costs one call, not all that come after it
+                self._records[entry[0]] = entry[1]
         return end
+
+
+def line_of(key: str, record: dict[str, Any]) -> bytes:
+    """A record as a line of a journal."""
+    # ASCII with escapes, since a model's answer may hold a lone surrogate, which UTF-8 cannot; NaN is valid here.
+    return json.dumps({"key": key, "record": record}).encode("ascii") + b"\n"
+
+
+def entry_of(line: bytes) -> tuple[str, dict[str, Any]] | None:
+    """Key and record of a line; None where it is damaged."""
+    try:
+        entry = json.loads(line)
+        return str(entry["key"]), dict(entry["record"])
+    except (ValueError, KeyError, TypeError):
+        return None

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Generator, Mapping, Set
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
 import pyarrow as pa
 
 from rag_eval_assets.canonical import sequence_hash
-from rag_eval_assets.errors import ConfigurationError
+from rag_eval_assets.errors import ConfigurationError, EvalError
 from rag_eval_assets.report.aggregate import NO_SCORER, Aggregates, aggregate
 from rag_eval_assets.report.examples import row_metrics
 from rag_eval_assets.report.identity import report_content_hash
 from rag_eval_assets.report.listing import BERTSCORE_PARTS, hash_examples, list_examples
-from rag_eval_assets.report.read import load_report, parse_report
+from rag_eval_assets.report.read import load_report, parse_report, read_bytes
 from rag_eval_assets.report.schema import SCHEMA_VERSION, Report
 from rag_eval_assets.report.schema_example import Example
-from rag_eval_assets.report.write import file_sha256
 from rag_eval_assets.retrieval.matching import MatchSettings
 from rag_eval_assets.storage.parquet import read_parquet
 
@@ -37,17 +37,22 @@ class RecomputeResult:
 
 
 def recompute(path: str | Path) -> RecomputeResult:
-    """Recompute a local report from its `examples`, or from the Parquet beside it where those are truncated.
+    """Recompute a report from its `examples`, or from the Parquet beside it where those are truncated.
+
+    Args:
+        path: of the report, or its URI.
 
     Raises:
         ConfigurationError: the file is no report, or the Parquet that it needs is not beside it.
+        InfrastructureError: the storage behind a URI cannot be read.
     """
-    path = Path(str(path).removeprefix("file://"))
-    stored = load_report(path)
-    report = parse_report(stored, path.name)
-    differences = list(_table_differences(report, path.with_suffix(".parquet")))
+    name = str(path).removeprefix("file://")
+    stored = load_report(name)
+    report = parse_report(stored, name.rsplit("/", 1)[-1])
+    table = _Table.beside(name)
+    differences = list(_table_differences(report, table))
     if report.examples_truncated:
-        rows = _read_rows(path.with_suffix(".parquet"))
+        rows = table.rows()
         metrics = row_metrics(rows)
         row_hashes = [str(value) for value in rows["row_sha256"].to_pylist()]
         # A later minor version may list more per example than this release makes from the rows.
@@ -128,21 +133,39 @@ def _score(example: Example, name: str) -> float | None:
     return scores.model_dump().get(name)
 
 
-def _read_rows(path: Path) -> pa.Table:
-    try:
-        return read_parquet(path)
-    except (OSError, pa.ArrowException) as error:
-        raise ConfigurationError(
-            f"the report lists no examples and its table {path.name!r} cannot be read ({error})",
-            fix="Copy the .parquet of the same name beside the .json",
-        ) from error
+@dataclass(frozen=True)
+class _Table:
+    """The per-example table that lies beside a report: its file's name, and its bytes or why there are none."""
+
+    name: str
+    content: bytes | EvalError
+
+    @classmethod
+    def beside(cls, report: str) -> _Table:
+        folder, slash, file = report.rpartition("/")
+        name = str(PurePosixPath(file).with_suffix(".parquet"))
+        try:
+            return cls(name, read_bytes(f"{folder}{slash}{name}"))
+        except EvalError as error:
+            return cls(name, error)
+
+    def rows(self) -> pa.Table:
+        try:
+            if isinstance(self.content, EvalError):
+                raise self.content
+            return read_parquet(pa.BufferReader(self.content))
+        except (ConfigurationError, OSError, pa.ArrowException) as error:
+            raise ConfigurationError(
+                f"the report lists no examples and its table {self.name!r} cannot be read ({error})",
+                fix="Copy the .parquet of the same name beside the .json",
+            ) from error
 
 
-def _table_differences(report: Report, path: Path) -> Generator[str]:
-    if report.examples_table is not None and path.is_file():
-        found = file_sha256(path)
+def _table_differences(report: Report, table: _Table) -> Generator[str]:
+    if report.examples_table is not None and isinstance(table.content, bytes):
+        found = hashlib.sha256(table.content).hexdigest()
         if found != report.examples_table.sha256:
-            yield f"examples_table.sha256: the report says {report.examples_table.sha256}, {path.name} has {found}"
+            yield f"examples_table.sha256: the report says {report.examples_table.sha256}, {table.name} has {found}"
 
 
 def _differences(name: str, expected: Any, stored: Any) -> Generator[str]:

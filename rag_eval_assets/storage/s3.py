@@ -7,9 +7,10 @@ boto3 and pyarrow's S3 file system take a part of a second to load, and are load
 from __future__ import annotations
 
 import base64
+import hashlib
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 from urllib.parse import urlsplit
 
 from rag_eval_assets.errors import ConfigurationError
@@ -108,24 +109,45 @@ def put_file(
     Raises:
         S3Error: the request failed.
     """
+    condition = {"IfNoneMatch": "*"} if once else {}
+    with path.open("rb") as body:
+        _put(
+            client, bucket, key, body, path.stat().st_size, bytes.fromhex(sha256), ContentType=content_type, **condition
+        )
+
+
+def put_bytes(client: Any, bucket: S3Bucket, key: str, content: bytes, *, content_type: str) -> None:
+    """Put `content` as one object in the same way, in place of one that is there; raises S3Error."""
+    _put(client, bucket, key, content, len(content), hashlib.sha256(content).digest(), ContentType=content_type)
+
+
+def _put(
+    client: Any, bucket: S3Bucket, key: str, body: bytes | BinaryIO, length: int, sha256: bytes, **further: str
+) -> None:
     from botocore.exceptions import BotoCoreError, ClientError
 
-    condition = {"IfNoneMatch": "*"} if once else {}
-    checksum = base64.b64encode(bytes.fromhex(sha256)).decode("ascii")
     try:
-        with path.open("rb") as body:
-            client.put_object(
-                Bucket=bucket.name,
-                Key=key,
-                Body=body,
-                ContentType=content_type,
-                ContentLength=path.stat().st_size,
-                ChecksumAlgorithm="SHA256",
-                ChecksumSHA256=checksum,
-                **condition,
-            )
+        client.put_object(
+            Bucket=bucket.name,
+            Key=key,
+            Body=body,
+            ContentLength=length,
+            ChecksumAlgorithm="SHA256",
+            ChecksumSHA256=base64.b64encode(sha256).decode("ascii"),
+            **further,
+        )
     except (BotoCoreError, ClientError) as error:
         raise s3_error(error, "PutObject", bucket, key) from error
+
+
+def delete(client: Any, bucket: S3Bucket, key: str) -> None:
+    """Delete an object, also where there is none; raises S3Error."""
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    try:
+        client.delete_object(Bucket=bucket.name, Key=key)
+    except (BotoCoreError, ClientError) as error:
+        raise s3_error(error, "DeleteObject", bucket, key) from error
 
 
 def head(client: Any, bucket: S3Bucket, key: str) -> str:

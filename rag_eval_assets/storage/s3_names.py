@@ -113,11 +113,14 @@ class S3Bucket:
 
 
 def split_uri(uri: str) -> tuple[str, str]:
-    """Bucket and key of an `s3://` URI; raises ConfigurationError where it has no key."""
+    """Bucket and key of an `s3://` URI; raises ConfigurationError where it has no key, or S3 knows no such bucket."""
     bucket, _, key = uri.removeprefix("s3://").partition("/")
     if not bucket or not key:
         raise ConfigurationError(f"{uri!r} names no object", fix="Give s3://<bucket>/<key>")
-    return bucket, key
+    try:
+        return check_bucket(bucket), key
+    except PydanticCustomError as error:
+        raise ConfigurationError(f"{bucket!r} of {uri!r} {error.message()}", fix="Give s3://<bucket>/<key>") from error
 
 
 def _is_address(name: str) -> bool:

@@ -20,7 +20,7 @@ from rag_eval_assets.canonical import is_unicode
 from rag_eval_assets.errors import EvalError, InfrastructureError, describe_error
 from rag_eval_assets.progress import Reporter, Stage, stage
 from rag_eval_assets.recording.calls import CallError
-from rag_eval_assets.recording.journal import Journal
+from rag_eval_assets.recording.journal import Answered, Journal
 from rag_eval_assets.status import AnswerStatus
 from rag_eval_assets.tables import CALL_LOG, GENERATED_ANSWERS
 from rag_eval_assets.targets.base import Answer, Passage, Target
@@ -71,7 +71,7 @@ class _Asking:
     """One run of the stage."""
 
     target: Target
-    journal: Journal
+    journal: Answered
     options: StageOptions
     examples: list[dict[str, Any]]
     running: Stage
@@ -176,7 +176,7 @@ class _Asking:
 def generate_answers(
     examples: pa.Table,
     target: Target,
-    journal: Journal,
+    journal: Answered,
     options: StageOptions,
     reporter: Reporter,
     kept: Kept | None = None,
@@ -195,7 +195,7 @@ def generate_answers(
 async def _generate(
     examples: list[dict[str, Any]],
     target: Target,
-    journal: Journal,
+    journal: Answered,
     options: StageOptions,
     reporter: Reporter,
     kept: Kept,

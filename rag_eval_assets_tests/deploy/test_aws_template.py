@@ -16,8 +16,11 @@ from botocore.exceptions import ClientError
 from cfnlint.api import lint_file
 from cfnlint.decode import decode
 
+from rag_eval_assets.evaluation.journals import FOLDER
+
 TEMPLATE = Path(__file__).parents[2] / "deploy" / "aws" / "evaluation-bucket.yaml"
 TEXT = b"{}"
+JOURNAL = f"{FOLDER}/j.jsonl"
 
 
 def resolved(bucket: str, environment: str = "qa") -> dict[str, Any]:
@@ -75,7 +78,9 @@ def test_s3_takes_the_lifecycle_and_it_deletes_reports_alone_after_90_days(s3_se
     reports = kept["delete-reports"]
     assert (reports["Expiration"], reports["Status"]) == ({"Days": 90}, "Enabled")
     assert reports["Prefix"] == "qa/eval-runs/", "a literal prefix, without a wildcard"
-    assert [name for name, rule in kept.items() if "Expiration" in rule] == ["delete-reports"], "tables stay"
+    expiring = {name: rule["Prefix"] for name, rule in kept.items() if "Expiration" in rule}
+    journals = {"delete-abandoned-journals": f"qa/tables/{FOLDER}/"}
+    assert expiring == {"delete-reports": "qa/eval-runs/", **journals}, "tables stay"
 
 
 def test_s3_takes_access_block_and_encryption(s3_server, made) -> None:
@@ -112,7 +117,14 @@ def test_without_tls_even_an_administrator_is_denied(s3_server, made) -> None:
 
 def allowed(s3_server, bucket: str, policy: dict[str, Any]) -> set[str]:
     """What a user with that managed policy alone may do in a bucket that holds an object at each place."""
-    places = ("qa/eval-runs/2026/x.json", "qa/tables/t.parquet", "prod/eval-runs/2026/x.json", "qa/other")
+    places = (
+        "qa/eval-runs/2026/x.json",
+        "qa/tables/t.parquet",
+        f"qa/tables/{JOURNAL}",
+        "prod/eval-runs/2026/x.json",
+        f"prod/tables/{JOURNAL}",
+        "qa/other",
+    )
     admin = s3_server.client()
     for place in places:
         admin.put_object(Bucket=bucket, Key=place, Body=TEXT)
@@ -132,7 +144,7 @@ def allowed(s3_server, bucket: str, policy: dict[str, Any]) -> set[str]:
         **{f"head {place}": lambda p=place: client.head_object(Bucket=bucket, Key=p) for place in places},
         "list": lambda: client.list_objects_v2(Bucket=bucket),
         "head": lambda: client.head_bucket(Bucket=bucket),
-        "delete": lambda: client.delete_object(Bucket=bucket, Key=places[0]),
+        **{f"delete {place}": lambda p=place: client.delete_object(Bucket=bucket, Key=p) for place in places},
         "policy": lambda: client.get_bucket_policy(Bucket=bucket),
     }
     granted = set()
@@ -151,7 +163,11 @@ def allowed(s3_server, bucket: str, policy: dict[str, Any]) -> set[str]:
     [
         ("ReportWriterPolicy", {"put qa/eval-runs/2026/x.json"}),
         ("ReportReaderPolicy", {"get qa/eval-runs/2026/x.json", "head qa/eval-runs/2026/x.json", "list"}),
-        ("TableStorePolicy", {f"{verb} qa/tables/t.parquet" for verb in ("get", "head", "put")} | {"list"}),
+        (
+            "TableStorePolicy",
+            {f"{verb} qa/tables/{name}" for verb in ("get", "head", "put") for name in ("t.parquet", JOURNAL)}
+            | {f"delete qa/tables/{JOURNAL}", "list"},
+        ),
     ],
 )
 def test_each_policy_allows_its_trade_and_nothing_else(s3_server, made, policy: str, may: set[str]) -> None:

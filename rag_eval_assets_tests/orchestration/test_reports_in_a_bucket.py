@@ -18,6 +18,7 @@ from fsspec.implementations.arrow import ArrowFSWrapper
 from typer.testing import CliRunner
 
 from rag_eval_assets.errors import ConfigurationError
+from rag_eval_assets.evaluation import preflight
 from rag_eval_assets.evaluation.pushing import push
 from rag_eval_assets.orchestration.build import build_definitions
 from rag_eval_assets.progress import SILENT
@@ -107,10 +108,13 @@ def test_a_prefix_that_is_not_allowed_fails_once_naming_key_and_action_and_keeps
     assert spooled(place) == [written.report.run_id]
     (line,) = place.history(suite)
     assert line["run_id"] == written.report.run_id
+    spool = {path.suffix: path.read_bytes() for path in written.json_path.parent.iterdir()}
 
     reports.allow(("s3:PutObject", "/qa/eval-runs/*"))
     assert pushed(place) == [f"delivered: s3://{reports.bucket}/{key}.json (sha256 {written.sha256})"]
+    assert {Path(name).suffix: content for name, content in reports.objects().items()} == spool, "byte-identical"
     assert spooled(place) == []
+    assert pushed(place, written.report.run_id) == [f"already there: s3://{reports.bucket}/{key}.json"]
 
 
 def pushed(place, *run_ids: str) -> list[str]:
@@ -222,6 +226,24 @@ def test_a_setting_that_cannot_be_used_is_refused_before_anything_is_asked(
     assert place.calls == [], "no question was asked"
     assert reports.requests() == []
     assert spooled(place) == []
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [("RAG_EVAL_ENV", "../../x"), ("RAG_EVAL_REPORT_BUCKET", "Not_A_Bucket"), ("RAG_EVAL_S3_REGION", "")],
+)
+def test_the_command_refuses_such_a_setting_before_a_run_is_made(
+    place, reports, monkeypatch, variable: str, value: str
+) -> None:
+    from rag_eval_assets.cli.app import app
+
+    monkeypatch.setattr(preflight, "model_needs", lambda suite, **_: [])
+    monkeypatch.setenv(variable, value)
+    done = CliRunner().invoke(app, ["run", str(place.suite().path), "--json"])
+    told = json.loads(done.stdout)
+    assert (done.exit_code, told["exit_code"], told["reports"]) == (2, 2, [])
+    assert not (place.home.dagster / "history").exists()
+    assert not place.home.tables.exists()
 
 
 def test_the_suite_names_a_bucket_too_and_the_environment_comes_first(place, reports, monkeypatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from types import ModuleType
 
@@ -16,6 +17,7 @@ from rag_eval_assets.report.recompute import recompute
 from rag_eval_assets.report.schema import MetricSummary, Report
 from rag_eval_assets.report.schema_example import Example
 from rag_eval_assets.scoring.registry import build_scorer
+from rag_eval_assets.storage.parquet import read_metadata
 from rag_eval_assets.targets.registry import open_target
 from rag_eval_assets.weights.resolve import resolve
 
@@ -70,6 +72,22 @@ def test_the_report_names_what_scored_and_warns_of_the_shared_model(embedded: tu
     assert report.models.sentence_transformer.weights_sha256 is not None
     (note,) = report.notes
     assert "same model (all-MiniLM-L6-v2)" in note
+
+
+def test_the_footers_of_tables_name_model_inputs_suite_and_releases(
+    embedded: tuple[Executed, Executed], shared_place
+) -> None:
+    report = embedded[0].reports[0].report
+    assert report.models.bertscore is not None
+    (scores,) = shared_place.home.tables.glob("embedded_village/pipeline/bertscore/*/part-0.parquet")
+    footer = {name: json.loads(value) for name, value in read_metadata(scores).items() if name.startswith("rag_eval")}
+    assert footer["rag_eval"]["facts"]["scorer"]["weights_sha256"] == report.models.bertscore.weights_sha256
+    assert report.models.bertscore.weights_sha256 is not None
+    assert footer["rag_eval"]["inputs"].keys() == {"eval_examples", "generated_answers"}
+    assert footer["rag_eval_made_by"]["suite_sha256"] == report.run.origin.suite_sha256
+    assert footer["rag_eval_made_by"]["packages"]["torch"] == report.run.versions["torch"]
+    (examples,) = shared_place.home.tables.glob("embedded_village/eval_examples/*/part-0.parquet")
+    assert json.loads(read_metadata(examples)["rag_eval"])["facts"]["fingerprint"] == report.dataset.fingerprint
 
 
 def test_real_scores_are_the_same_the_second_time(embedded: tuple[Executed, Executed]) -> None:

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 import math
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from typer.testing import CliRunner
 
-from rag_eval_assets.errors import ConfigurationError
+from rag_eval_assets.cli.app import app
+from rag_eval_assets.errors import ConfigurationError, EvalError
 from rag_eval_assets.report.build import build_report
 from rag_eval_assets.report.examples import example_rows
 from rag_eval_assets.report.recompute import recompute
 from rag_eval_assets.report.write import write_report
+from rag_eval_assets.storage.s3_errors import S3Error
 from rag_eval_assets.tables import score_table
 
 
@@ -140,3 +145,80 @@ def test_many_rows_with_intervals_and_a_further_scorer_come_out_to_the_last_digi
     low, high = report.retrieval_summary.top_k_match_rate_ci95
     assert low < report.retrieval_summary.top_k_match_rate < high
     assert recompute(write_report(tmp_path, report, rows).json_path).differences == []
+
+
+MAY_READ = ("s3:GetObject", "/qa/eval-runs/*")
+FOLDER = "qa/eval-runs/2026/03/01"
+
+
+@pytest.fixture
+def uri(tmp_path, reports, make_inputs, report, rows) -> str:
+    """URI of a report that lists no examples; `listed.json` beside it does."""
+    client = reports.server.client()
+    written = write_report(tmp_path / "listed", report, rows).json_path
+    truncated = write_report(tmp_path / "short", build_report(make_inputs(max_examples=0)), rows).json_path
+    for path, name in ((truncated, "short"), (written, "listed")):
+        for ending in (".json", ".parquet"):
+            key = f"{FOLDER}/{name}{ending}"
+            client.put_object(Bucket=reports.bucket, Key=key, Body=path.with_suffix(ending).read_bytes())
+    reports.allow(MAY_READ, ("s3:ListBucket", ""))
+    return f"s3://{reports.bucket}/{FOLDER}/short.json"
+
+
+def test_a_report_in_a_bucket_comes_out_again_with_its_table(uri, reports) -> None:
+    assert recompute(uri).differences == []
+    assert recompute(uri.replace("short", "listed")).equal
+    reports.server.client().put_object(Bucket=reports.bucket, Key=f"{FOLDER}/listed.parquet", Body=b"PAR1")
+    (difference,) = recompute(uri.replace("short", "listed")).differences
+    assert difference.startswith("examples_table.sha256: the report says ")
+
+
+def test_in_a_bucket_a_table_is_missed_only_where_it_is_needed(uri, reports) -> None:
+    listed = uri.replace("short", "listed")
+    reports.allow(("s3:GetObject", "/qa/eval-runs/*.json"), ("s3:ListBucket", ""))
+    assert recompute(listed).equal
+    with pytest.raises(S3Error, match=r"s3:GetObject on s3://.*/short\.parquet failed: denied"):
+        recompute(uri)
+    reports.allow(MAY_READ, ("s3:ListBucket", ""))
+    reports.server.client().delete_object(Bucket=reports.bucket, Key=f"{FOLDER}/short.parquet")
+    with pytest.raises(ConfigurationError, match=r"its table 'short\.parquet' cannot be read \('s3://.*does not exist"):
+        recompute(uri)
+
+
+@pytest.mark.parametrize(("command", "told"), [("show", "bertscore_f1"), ("recompute", "equal: every summary")])
+def test_the_commands_take_a_uri(uri, command: str, told: str) -> None:
+    done = CliRunner().invoke(app, ["report", command, uri])
+    assert done.exit_code == 0
+    assert told in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "made", "code", "message"),
+    [
+        ("show", lambda uri: uri.replace("short", "other"), 2, r"'s3://.*/other\.json' does not exist"),
+        ("recompute", lambda uri: uri.replace("short", "other"), 2, r"'s3://.*/other\.json' does not exist"),
+        (
+            "recompute",
+            lambda uri: uri.replace("/qa/", "/prod/"),
+            3,
+            r"s3:GetObject on s3://.* failed: denied .*\. Allow",
+        ),
+        ("recompute", lambda _: "s3://no-such-bucket/r.json", 3, r"s3:GetObject on s3://no-such-bucket/r\.json failed"),
+        (
+            "recompute",
+            lambda _: "s3://Not_One/r.json",
+            2,
+            r"'Not_One' of 's3://Not_One/r\.json' is no name of a bucket",
+        ),
+        ("show", lambda _: "s3://bucket", 2, "'s3://bucket' names no object"),
+    ],
+    ids=["404, show", "404", "403", "another bucket", "no bucket's name", "no key"],
+)
+def test_why_a_uri_cannot_be_read_is_one_line(
+    uri, command: str, made: Callable[[str], str], code: int, message: str
+) -> None:
+    error = CliRunner().invoke(app, ["report", command, made(uri)]).exception
+    assert isinstance(error, EvalError)
+    assert error.exit_code == code
+    assert re.match(message, str(error))
+    assert len(str(error).splitlines()) == 1
