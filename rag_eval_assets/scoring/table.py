@@ -14,9 +14,10 @@ from rag_eval_assets.compute import Worker, map_batches
 from rag_eval_assets.errors import InfrastructureError
 from rag_eval_assets.progress import Reporter
 from rag_eval_assets.scoring.base import Advance, Pair, PairScore, Scorer
+from rag_eval_assets.scoring.blocks import WINDOW_PAIRS
 from rag_eval_assets.status import AnswerStatus, ScoreStatus
 
-_BATCH_ROWS = 4096
+_BATCH_ROWS = WINDOW_PAIRS
 """Answers that are Python objects at one time; the more there are, the better texts of equal length fill a batch."""
 
 EXAMPLES_READ = ["example_id", "reference_answer"]
@@ -50,6 +51,8 @@ def score_table(scorer: Scorer, examples: pa.Table, answers: pa.Table, reporter:
     """
     references = _References(examples)
     references.require(answers)
+    # What the tables were read with is not needed while a model is in memory.
+    pa.default_memory_pool().release_unused()
     fitted = scorer.for_references(references.each(answers))
     with progress.stage(reporter, scorer.name, answers.num_rows, "pairs") as stage:
         worker = _worker(fitted, references, stage.advance)

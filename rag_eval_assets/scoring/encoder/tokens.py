@@ -26,8 +26,8 @@ Ids = NDArray[np.int32]
 _SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 """Whole tokens wherever a text holds them, as in BERT's own tokenizer."""
 
-_KEPT_IDS = 3_000_000
-"""Token ids that are kept, of the newest texts: 12 MB. A window of pairs (`WINDOW_PAIRS`) asks twice for each text."""
+_KEPT_IDS = 1_500_000
+"""Token ids that are kept, of the newest texts: 6 MB. A window of pairs (`WINDOW_PAIRS`) asks twice for each text."""
 
 _OVERHEAD_IDS = 64
 """What a kept text takes besides its ids, in ids."""
