@@ -73,7 +73,7 @@ def speed(plan: Plan) -> dict[str, Any]:
     flops = plan.bench.model.flops_per_token()
     for row in rows:
         if row["label"] in {"cold", "cold bf16"} and row["seconds"]:
-            work = flops * _tokens(row["pairs"], plan.bench.seed) / 1e9
+            work = flops * token_count(row["pairs"], plan.bench.seed) / 1e9
             peak = best["bf16" if row["label"] == "cold bf16" else "fp32"]
             row["share_of_best_gemm"] = {
                 "whole process": work / min(row["seconds"]) / peak,
@@ -184,7 +184,7 @@ def _line(row: Row) -> str:
     return f"{row['label']} {row['seconds'][-1]:.2f} s{ratio}"
 
 
-def _tokens(size: int, seed: int) -> int:
+def token_count(size: int, seed: int) -> int:
     """Tokens of all distinct texts, special ones included, as far as the model sees them."""
     from tokenizers import Tokenizer
 
