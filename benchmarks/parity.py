@@ -74,6 +74,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--start", type=int, default=0, help="pairs to pass over")
     parser.add_argument("--scorers", nargs="+", choices=("bertscore", "cosine"), default=["bertscore", "cosine"])
     parser.add_argument("--data", type=Path, default=ROWS, help="a Parquet file with the columns answer and context")
+    parser.add_argument("--out", type=Path, help="write the results there as JSON")
     chosen = parser.parse_args(arguments)
     if not chosen.data.is_file():
         parser.error(f"{chosen.data} is not there")
@@ -88,7 +89,10 @@ def main(arguments: list[str] | None = None) -> None:
             encoder = as_sentence_encoder(model, Path(folder))
             ours, theirs = (SentenceCosine(encoder, engine=name) for name in (None, "reference"))
             results["cosine"] = differences(ours, theirs, compared)
-    sys.stdout.write(json.dumps(results, indent=1) + "\n")
+    told = json.dumps(results, indent=1) + "\n"
+    if chosen.out:
+        chosen.out.write_text(told, encoding="utf-8")
+    sys.stdout.write(told)
 
 
 if __name__ == "__main__":

@@ -153,6 +153,8 @@ def _process(module: str, spec: dict[str, Any], variables: dict[str, str]) -> di
         "HF_HUB_OFFLINE": "1",
         "TRANSFORMERS_VERBOSITY": "error",
         "TOKENIZERS_PARALLELISM": "true",
+        # As where a package is installed: modules are compiled once, not at every start.
+        "PYTHONDONTWRITEBYTECODE": "",
         **variables,
     }
     started = time.perf_counter()
