@@ -1,7 +1,8 @@
 """Where the time of scoring goes: `python -m benchmarks.breakdown --pairs 250`.
 
 Processor seconds of each part, over all threads, of one cold run in one process. Waiting is not counted, so that the
-figures hold beside other processes too; the share of a part is that of all seconds that were counted.
+figures hold beside other processes too; the share of a part is that of all seconds that were counted. Of cutting texts
+into tokens only this process's own part is counted: the library does the rest in threads of its own.
 """
 
 from __future__ import annotations
