@@ -31,8 +31,7 @@ def measure(hidden: int, inner: int, dtype: str, seconds: float, rows: int = 102
 
     kind = {"fp32": torch.float32, "bf16": torch.bfloat16}[dtype]
     cores = torch.get_num_threads()
-    shapes = [(hidden, 3 * hidden), (hidden, hidden), (hidden, inner), (inner, hidden)]
-    operations = 2.0 * rows * sum(one * other for one, other in shapes)
+    shapes, operations = _shapes(hidden, inner, rows)
     found: dict[str, float] = {}
     for way, make in (("mm", _mm), ("linear", _linear), ("prepacked", _prepacked)):
         try:
@@ -46,6 +45,12 @@ def measure(hidden: int, inner: int, dtype: str, seconds: float, rows: int = 102
             found[way] = 0.0  # this torch or processor does not have it
     torch.set_num_threads(cores)
     return found
+
+
+def _shapes(hidden: int, inner: int, rows: int) -> tuple[list[tuple[int, int]], float]:
+    """The products of a layer, and how many operations they are together."""
+    shapes = [(hidden, 3 * hidden), (hidden, hidden), (hidden, inner), (inner, hidden)]
+    return shapes, 2.0 * rows * sum(one * other for one, other in shapes)
 
 
 def _layer(make: Callable[..., Callable[[], Any]], rows: int, shapes: list[tuple[int, int]], kind: Any) -> list[Any]:
@@ -77,26 +82,54 @@ def _prepacked(left: Any, weight: Any) -> Callable[[], Any]:
     return lambda: torch.ops.mkldnn._linear_pointwise(left, packed, bias, "none", [], "")
 
 
-def _rate(workers: list[list[Callable[[], Any]]], threads: int, operations: float, seconds: float) -> float:
+def _rate(
+    workers: list[list[Callable[[], Any]]],
+    threads: int,
+    operations: float,
+    seconds: float,
+    clock: Callable[[], float] = time.perf_counter,
+) -> float:
     """Operations per second of all workers together, in the best round."""
     with ThreadPoolExecutor(len(workers)) as pool:
-        work = partial(_worker, threads=threads, operations=operations, seconds=seconds)
+        work = partial(_worker, threads=threads, operations=operations, seconds=seconds, clock=clock)
         return max(sum(pool.map(work, workers)) for _ in range(ROUNDS))
 
 
-def _worker(layer: list[Callable[[], Any]], threads: int, operations: float, seconds: float) -> float:
+def _worker(
+    layer: list[Callable[[], Any]], threads: int, operations: float, seconds: float, clock: Callable[[], float]
+) -> float:
     import torch
 
     torch.set_num_threads(threads)
     with torch.inference_mode():
         for product in layer:
             product()
-        started, done = time.perf_counter(), 0
-        while (passed := time.perf_counter() - started) < seconds:
+        started, done = clock(), 0
+        while (passed := clock() - started) < seconds:
             for product in layer:
                 product()
             done += 1
     return done * operations / passed
+
+
+def best_core_rate(hidden: int, inner: int, dtype: str, seconds: float, rows: int = 1024) -> float:
+    """GFLOP/s of one core in the best way, while all cores multiply: by processor time, whatever else the machine does.
+
+    Args:
+        hidden, inner, dtype, seconds, rows: as for `measure`.
+    """
+    import torch
+
+    kind = {"fp32": torch.float32, "bf16": torch.bfloat16}[dtype]
+    cores = torch.get_num_threads()
+    shapes, operations = _shapes(hidden, inner, rows)
+    torch.set_num_threads(1)
+    found: list[float] = []
+    for make in (_mm, _linear, _prepacked):
+        layers = [_layer(make, rows, shapes, kind) for _ in range(cores)]
+        found.append(_rate(layers, 1, operations, seconds, clock=time.thread_time) / cores / 1e9)
+    torch.set_num_threads(cores)
+    return max(found)
 
 
 def main() -> None:

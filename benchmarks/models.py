@@ -24,6 +24,7 @@ SHAPES: dict[str, dict[str, Any]] = {
     "tiny": {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64},
 }
 LAYERS = {"bert-base": 9, "small": 4, "tiny": 2, "minilm": 6}
+_HASH_FILE = "weights.sha256"
 REAL = {"bert-base": "bert-base-uncased", "minilm": SENTENCES}
 
 
@@ -37,14 +38,14 @@ class Model:
     random: bool
 
     def resolved(self) -> ResolvedModel:
-        """The model as scorers take it; its weights are hashed as those of a pinned one are."""
+        """The model as scorers take it. A random one has a pin too, so it is hashed when others are, and only then."""
         if not self.random:
             return resolve(REAL[self.name], allow_download=False)
         pin = ModelPin(
             id=f"random-{self.name}",
             repo_id="none",
             revision="0" * 40,
-            weights_sha256=file_sha256(self.folder / WEIGHTS_FILE),
+            weights_sha256=(self.folder / _HASH_FILE).read_text(encoding="ascii"),
             weights_bytes=None,
             bertscore_layer=self.layer,
             max_seq_length=256,
@@ -76,6 +77,8 @@ def prepare(name: str, work: Path) -> Model:
     folder = work / "models" / name
     if not (folder / WEIGHTS_FILE).is_file():
         _make(name, folder)
+    if not (folder / _HASH_FILE).is_file():
+        (folder / _HASH_FILE).write_text(file_sha256(folder / WEIGHTS_FILE), encoding="ascii")
     return Model(name, folder, LAYERS[name], random=True)
 
 

@@ -16,8 +16,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from benchmarks import workload
 from benchmarks.models import Model, vocabulary
+from rag_eval_assets.storage.parquet import write_parquet
 
 ROOT = Path(__file__).parents[1]
 
@@ -75,7 +78,7 @@ class Bench:
         self.homes[run.label] = home
         spec = {
             "subject": run.subject,
-            "texts": str(self._texts(pairs, run.changed)),
+            "texts": str(self._table(pairs) if run.subject == "streamed" else self._texts(pairs, run.changed)),
             "precision": run.precision,
             "scorers": run.scorers,
             "warm": run.warm,
@@ -93,6 +96,21 @@ class Bench:
         if not file.exists():
             candidates, references = workload.pairs(pairs, vocabulary(), self.seed)
             file.write_text(json.dumps([workload.changed(candidates, share), references]), encoding="utf-8")
+        return file
+
+    def _table(self, pairs: int) -> Path:
+        """A file with the columns of answers and of their examples, as a run stores them."""
+        file = self.folder / f"rows-{pairs}.parquet"
+        if not file.exists():
+            candidates, references = workload.pairs(pairs, vocabulary(), self.seed)
+            rows = {
+                "example_id": [f"e{number}" for number in range(pairs)],
+                "reference_answer": references,
+                "trial": [0] * pairs,
+                "status": ["ok"] * pairs,
+                "answer": candidates,
+            }
+            write_parquet(file, pa.table(rows), {})
         return file
 
     def gemm(self, precision: str) -> dict[str, float]:
@@ -135,6 +153,8 @@ def _process(module: str, spec: dict[str, Any], variables: dict[str, str]) -> di
         "HF_HUB_OFFLINE": "1",
         "TRANSFORMERS_VERBOSITY": "error",
         "TOKENIZERS_PARALLELISM": "true",
+        # As where a package is installed: modules are compiled once, not at every start.
+        "PYTHONDONTWRITEBYTECODE": "",
         **variables,
     }
     started = time.perf_counter()

@@ -84,6 +84,27 @@ def ours(spec: dict[str, Any], candidates: list[str], references: list[str]) -> 
     return {"inner": inner, "means": means, "names": names, "torch_imported": "torch" in sys.modules}
 
 
+def streamed(spec: dict[str, Any]) -> Outcome:
+    """BERTScore over stored tables, batch by batch, as a run of a suite computes it: a subject for memory."""
+    from benchmarks.models import Model
+    from rag_eval_assets.home import Home
+    from rag_eval_assets.progress import SILENT
+    from rag_eval_assets.scoring.bertscore import BertScore
+    from rag_eval_assets.scoring.cache import cache_folder, open_stores
+    from rag_eval_assets.scoring.table import ANSWERS_READ, EXAMPLES_READ, score_table
+    from rag_eval_assets.storage.parquet import read_parquet
+
+    model = Model(spec["model"], Path(spec["folder"]), spec["layer"], spec["random"]).resolved()
+    stores = open_stores(cache_folder(Home.from_environment()))
+    scorer = BertScore(model, layer=spec["layer"], precision=spec["precision"], stores=stores)
+    examples, answers = (read_parquet(Path(spec["texts"]), names) for names in (EXAMPLES_READ, ANSWERS_READ))
+    before = peak_megabytes()
+    started = time.perf_counter()
+    scores = score_table(scorer, examples, answers, SILENT)
+    inner = time.perf_counter() - started
+    return {"inner": inner, "means": [_mean(scores["f1"].to_pylist())], "before_mb": before}
+
+
 def parity(spec: dict[str, Any], candidates: list[str], references: list[str]) -> Outcome:
     """The largest difference to bert-score, called with one pair at a time on the CPU."""
     from bert_score import BERTScorer
@@ -136,8 +157,11 @@ def peak_megabytes() -> float:
 def main() -> None:
     """Measure what stdin asks for."""
     spec = json.load(sys.stdin)
-    candidates, references = json.loads(Path(spec["texts"]).read_text(encoding="utf-8"))
-    outcome = SUBJECTS[spec["subject"]](spec, candidates, references)
+    if spec["subject"] == "streamed":
+        outcome = streamed(spec)
+    else:
+        candidates, references = json.loads(Path(spec["texts"]).read_text(encoding="utf-8"))
+        outcome = SUBJECTS[spec["subject"]](spec, candidates, references)
     sys.stdout.write(json.dumps({**outcome, "peak_mb": peak_megabytes()}) + "\n")
 
 

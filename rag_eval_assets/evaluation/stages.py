@@ -23,7 +23,7 @@ from rag_eval_assets.retrieval.table import match_table
 from rag_eval_assets.scoring.base import value_names
 from rag_eval_assets.scoring.cache import Caches, cache_folder, describe_events, open_caches
 from rag_eval_assets.scoring.similarity import Similarity
-from rag_eval_assets.scoring.table import score_table
+from rag_eval_assets.scoring.table import ANSWERS_READ, EXAMPLES_READ, score_table
 from rag_eval_assets.status import MatchStatus, ScoreStatus
 from rag_eval_assets.storage.store import Provenance, data_version
 from rag_eval_assets.suite.load import LoadedSuite
@@ -111,6 +111,8 @@ def make_matches(evaluation: Evaluation, target: str) -> Outcome:
 def make_scores(evaluation: Evaluation, target: str, scorer_name: str) -> Outcome:
     """How near each generated answer is to its reference answer, by one scorer."""
     examples, answers, inputs = _examples_and_answers(evaluation, target)
+    # Contexts and passages may be far larger than all else, and are not looked at while models compute.
+    examples, answers = examples.select(EXAMPLES_READ), answers.select(ANSWERS_READ)
     caches = open_caches(cache_folder(evaluation.home))
     with open_scorer(evaluation, scorer_name, caches.stores) as scorer:
         scores = score_table(scorer, examples, answers, evaluation.reporter)

@@ -18,9 +18,9 @@ from rag_eval_assets.scoring.blocks import Engine, Known, score_in_blocks
 from rag_eval_assets.scoring.encoder.device import Device, find_device
 from rag_eval_assets.scoring.encoder.fingerprint import Fingerprint, fingerprint
 from rag_eval_assets.scoring.encoder.sentence import sentence_layer
-from rag_eval_assets.scoring.encoder.shape import bert_shape
+from rag_eval_assets.scoring.encoder.shape import best_engine, layers_of, positions_of
 from rag_eval_assets.scoring.loading import read_json
-from rag_eval_assets.scoring.options import PACKED, REFERENCE, choose_engine
+from rag_eval_assets.scoring.options import REFERENCE, choose_engine
 from rag_eval_assets.scoring.stores import Stores
 from rag_eval_assets.scoring.texts import usable_references
 from rag_eval_assets.tables import BERTSCORE
@@ -42,8 +42,8 @@ class BertScore:
             values may then lie outside [-1, 1].
         idf: weigh tokens by inverse document frequency over the references of the table, as in bert-score.
         precision: fp32, or bf16: some three times as fast, and off by up to 1e-3.
-        engine: `reference` calls bert-score itself, one pair at a time. By default the packed encoder, whose values
-            are within 1e-6 of that, where the model is a plain BERT encoder.
+        engine: `reference` calls bert-score itself, one pair at a time. By default the packed encoder, or for other
+            architectures transformers in batches, whose values are within 1e-6 of that, where either knows the model.
         stores: where scores and vectors are looked up and kept; nowhere by default.
 
     Raises:
@@ -69,7 +69,7 @@ class BertScore:
         config = read_json(model, "config.json")
         self._model = model
         self._layer = layer if layer is not None else model.pin.bertscore_layer
-        layers = int(config["num_hidden_layers"])
+        layers = layers_of(config)
         if not 1 <= self._layer <= layers:
             raise ConfigurationError(
                 f"bertscore.layer is {self._layer}", fix=f"Model {model.pin.id!r} has the layers 1 to {layers}"
@@ -79,8 +79,8 @@ class BertScore:
         self._idf = idf
         self._references: tuple[str, ...] = ()
         self._precision = precision
-        self._engine_name = choose_engine(self.name, engine, precision, packed=bert_shape(model) is not None)
-        self._stores = stores if self._engine_name == PACKED else None
+        self._engine_name = choose_engine(self.name, engine, precision, best=best_engine(model))
+        self._stores = None if self._engine_name == REFERENCE else stores
 
     def for_references(self, references: Iterable[Any]) -> BertScore:
         """This scorer over a table with these reference texts, from which idf takes its document frequencies.
@@ -161,7 +161,8 @@ class BertScore:
         tokenizer = load_tokenizer(self._model)
         weights = EqualWeights(tokenizer)
         if references is not None:
-            weights = InverseFrequencies([tokenizer.cut(ids, self._max_tokens) for ids in tokenizer.ids(references)])
+            stripped = [text.strip() for text in references]
+            weights = InverseFrequencies([tokenizer.cut(ids, self._max_tokens) for ids in tokenizer.ids(stripped)])
         return PackedBertScore(
             load_packed(self._model, self._layer, self._precision, self._device),
             tokenizer,
@@ -188,7 +189,7 @@ def _max_tokens(model: ResolvedModel, config: dict[str, Any]) -> int:
     bert-score takes the tokenizer's limit; where there is none, it fails with OverflowError for every text, and where
     it is too high, the model fails.
     """
-    positions = int(config["max_position_embeddings"])
+    positions = positions_of(config)
     limit: object = read_json(model, "tokenizer_config.json").get("model_max_length")
     return min(int(limit), positions) if isinstance(limit, int | float) else positions
 

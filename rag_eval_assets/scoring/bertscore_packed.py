@@ -48,7 +48,7 @@ class _Planned:
 
 
 class PackedBertScore:
-    """The engine that computes BERTScore where the model is a plain BERT encoder.
+    """The engine that computes BERTScore with this package's encoders.
 
     Args:
         encoder: the model up to the layer whose rows are compared.
@@ -89,7 +89,7 @@ class PackedBertScore:
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Word pieces of each whole text, without special tokens."""
-        return [len(ids) - self._tokenizer.specials for ids in self._tokenizer.ids(texts)]
+        return [len(ids) - self._tokenizer.specials for ids in self._ids(texts)]
 
     def compute(self, pairs: Sequence[ReadyPair]) -> Iterator[tuple[int, dict[str, float]]]:
         """Place and values of each pair, in whatever order they are done."""
@@ -110,7 +110,7 @@ class PackedBertScore:
 
     def _plan(self, pairs: Sequence[ReadyPair]) -> tuple[list[Ids], list[_Planned]]:
         distinct = list(dict.fromkeys(text for pair in pairs for text in (pair.candidate, *pair.references)))
-        cut = [self._tokenizer.cut(ids, self._max_tokens) for ids in self._tokenizer.ids(distinct)]
+        cut = [self._tokenizer.cut(ids, self._max_tokens) for ids in self._ids(distinct)]
         texts: list[Ids] = []
         places: dict[bytes, int] = {}
         place_of: dict[str, int] = {}
@@ -122,6 +122,10 @@ class PackedBertScore:
             _Planned(number, place_of[pair.candidate], tuple(place_of[text] for text in pair.references))
             for number, pair in enumerate(pairs)
         ]
+
+    def _ids(self, texts: Sequence[str]) -> list[Ids]:
+        # Stripped as bert-score does it: tokenizers of other families see blanks that BERT's does not.
+        return self._tokenizer.ids([text.strip() for text in texts])
 
     def start(self, workers: Workers, texts: Sequence[Ids], *, last: bool) -> list[Pending]:
         """Begin to encode a block's texts."""

@@ -14,8 +14,8 @@ from rag_eval_assets.scoring.stores import Store
 from rag_eval_assets.scoring.texts import classify, usable_references
 from rag_eval_assets.status import ScoreStatus
 
-WINDOW_PAIRS = 4096
-"""Pairs that are looked up, cut into tokens and sorted by length together: some 5 MB of token ids."""
+WINDOW_PAIRS = 2048
+"""Pairs that are looked up, cut into tokens and sorted by length together: some 2 MB of token ids."""
 
 _KEPT_PAIRS = 256
 """Scores that are stored together; so many are computed again after a kill."""

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from rag_eval_assets.errors import ConfigurationError
 from rag_eval_assets.scoring.encoder.device import Device, find_device
 from rag_eval_assets.scoring.encoder.fingerprint import fingerprint, ids_key
-from rag_eval_assets.scoring.encoder.sentence import require_sentence_model, sentence_layer
+from rag_eval_assets.scoring.encoder.sentence import require_sentence_model, sentence_engine, sentence_layer
+from rag_eval_assets.scoring.encoder.shape import hidden_of
 from rag_eval_assets.scoring.encoder.tokens import load_tokenizer
 from rag_eval_assets.scoring.loading import LOAD_LOCK, quiet_loading, read_json
 from rag_eval_assets.scoring.options import REFERENCE, choose_engine
@@ -70,7 +71,7 @@ class PackedSentenceEncoder:
         self._stores = stores
         self._digest = fingerprint(model, layer=layer, precision=precision, device=device).digest
         self._tokenizer = load_tokenizer(model)
-        self.dimension = int(read_json(model, "config.json")["hidden_size"])
+        self.dimension = hidden_of(read_json(model, "config.json"))
         self.max_tokens = model.pin.max_seq_length
         self.most_tokens = self.max_tokens - self._tokenizer.specials
 
@@ -174,7 +175,7 @@ def load_encoder(
         ConfigurationError: the model is no sentence encoder, or has another length limit than the pinned one.
     """
     require_sentence_model(model)
-    chosen = choose_engine("sentence_cosine", engine, precision, packed=sentence_layer(model) is not None)
+    chosen = choose_engine("sentence_cosine", engine, precision, best=sentence_engine(model))
     if chosen != REFERENCE:
         return PackedSentenceEncoder(model, precision, find_device(), stores)
     with LOAD_LOCK:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from rag_eval_assets.errors import ConfigurationError
 
 PACKED = "packed"
+TRANSFORMERS = "transformers"
 REFERENCE = "reference"
 PRECISIONS = ("fp32", "bf16")
 
 
-def choose_engine(scorer: str, asked: str | None, precision: str, *, packed: bool) -> str:
-    """The engine that computes: the one that was asked for, else the packed one where it can (`packed`).
+def choose_engine(scorer: str, asked: str | None, precision: str, *, best: str) -> str:
+    """The engine that computes: the one that was asked for, else the `best` for the model.
 
     Raises:
         ConfigurationError: there is no such engine or precision, or the engine computes in fp32 only.
@@ -19,9 +20,9 @@ def choose_engine(scorer: str, asked: str | None, precision: str, *, packed: boo
         raise ConfigurationError(f"{scorer}.precision is {precision!r}", fix=f"Use one of {', '.join(PRECISIONS)}")
     if asked not in {None, REFERENCE}:
         raise ConfigurationError(f"{scorer}.engine is {asked!r}", fix=f"Leave it out, or use {REFERENCE!r}")
-    engine = PACKED if packed and asked is None else REFERENCE
-    if engine == REFERENCE and precision != PRECISIONS[0]:
+    engine = asked or best
+    if engine != PACKED and precision != PRECISIONS[0]:
         raise ConfigurationError(
-            f"{scorer}.precision is {precision!r}, which the reference engine does not have", fix="Use fp32"
+            f"{scorer}.precision is {precision!r}, which the {engine} engine does not have", fix="Use fp32"
         )
     return engine

@@ -12,8 +12,8 @@ from rag_eval_assets.scoring.base import Advance, Pair, PairScore, library_versi
 from rag_eval_assets.scoring.blocks import Known, ReadyPair, score_in_blocks
 from rag_eval_assets.scoring.encoder.device import Device, find_device
 from rag_eval_assets.scoring.encoder.fingerprint import fingerprint
-from rag_eval_assets.scoring.encoder.sentence import require_sentence_model, sentence_layer
-from rag_eval_assets.scoring.options import PACKED, REFERENCE, choose_engine
+from rag_eval_assets.scoring.encoder.sentence import require_sentence_model, sentence_engine, sentence_layer
+from rag_eval_assets.scoring.options import REFERENCE, choose_engine
 from rag_eval_assets.scoring.stores import Stores
 from rag_eval_assets.tables import SENTENCE_COSINE
 from rag_eval_assets.weights.resolve import ResolvedModel
@@ -37,7 +37,8 @@ class SentenceCosine:
         model: the sentence encoder.
         precision: fp32, or bf16: some three times as fast, and off by up to 2e-3.
         engine: `reference` calls sentence-transformers itself, one text at a time. By default the packed encoder,
-            whose values are within 1e-6 of that, where it can compute the model.
+            or for other architectures transformers in batches, whose values are within 1e-6 of that, where either
+            knows the model.
         stores: where scores and vectors are looked up and kept; nowhere by default.
 
     Raises:
@@ -60,8 +61,8 @@ class SentenceCosine:
         self._model = model
         self._precision = precision
         self._layer = sentence_layer(model)
-        self._engine_name = choose_engine(self.name, engine, precision, packed=self._layer is not None)
-        self._stores = stores if self._engine_name == PACKED else None
+        self._engine_name = choose_engine(self.name, engine, precision, best=sentence_engine(model))
+        self._stores = None if self._engine_name == REFERENCE else stores
 
     def for_references(self, references: Iterable[Any]) -> SentenceCosine:
         """This scorer, which depends on no other reference than a pair's own."""

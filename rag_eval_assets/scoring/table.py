@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any, cast
 
@@ -14,12 +14,17 @@ from rag_eval_assets.compute import Worker, map_batches
 from rag_eval_assets.errors import InfrastructureError
 from rag_eval_assets.progress import Reporter
 from rag_eval_assets.scoring.base import Advance, Pair, PairScore, Scorer
+from rag_eval_assets.scoring.blocks import WINDOW_PAIRS
 from rag_eval_assets.status import AnswerStatus, ScoreStatus
 
-_BATCH_ROWS = 4096
+_BATCH_ROWS = WINDOW_PAIRS
 """Answers that are Python objects at one time; the more there are, the better texts of equal length fill a batch."""
 
-_COLUMNS = ["example_id", "trial", "status", "answer"]
+EXAMPLES_READ = ["example_id", "reference_answer"]
+"""Columns of `eval_examples` that scoring reads."""
+
+ANSWERS_READ = ["example_id", "trial", "status", "answer"]
+"""Columns of `generated_answers` that scoring reads."""
 
 _UNSCORED = {
     AnswerStatus.ERROR: PairScore(ScoreStatus.TARGET_ERROR),
@@ -44,19 +49,53 @@ def score_table(scorer: Scorer, examples: pa.Table, answers: pa.Table, reporter:
         InfrastructureError: an answer belongs to no example, or two examples share an id.
         ConfigurationError: the scorer's model cannot be used.
     """
-    references = _references(examples)
-    _require_known(answers, references)
-    fitted = scorer.for_references(references[str(name)] for name in answers["example_id"].to_pylist())
+    references = _References(examples)
+    references.require(answers)
+    # What the tables were read with is not needed while a model is in memory.
+    pa.default_memory_pool().release_unused()
+    fitted = scorer.for_references(references.each(answers))
     with progress.stage(reporter, scorer.name, answers.num_rows, "pairs") as stage:
         worker = _worker(fitted, references, stage.advance)
-        made = map_batches([answers.select(_COLUMNS)], lambda: worker, _BATCH_ROWS)
+        made = map_batches([answers.select(ANSWERS_READ)], lambda: worker, _BATCH_ROWS)
         return pa.concat_tables([scorer.spec.schema.empty_table(), *made])
 
 
-def _worker(scorer: Scorer, references: Mapping[str, str | None], advance: Advance) -> Worker:
+class _References:
+    """The reference answer of each answer. Texts stay in their table until a batch asks for its own."""
+
+    def __init__(self, examples: pa.Table) -> None:
+        ids = cast("list[str]", examples["example_id"].to_pylist())
+        self._rows = {example_id: row for row, example_id in enumerate(ids)}
+        if len(self._rows) != len(ids):
+            twice = Counter(ids).most_common(1)[0][0]
+            raise InfrastructureError(f"eval_examples holds example_id {twice!r} more than once")
+        self._texts = examples["reference_answer"]
+
+    def of(self, answers: pa.Table) -> list[str | None]:
+        """Those of a batch of answers, in its order."""
+        ids = cast("list[str]", answers["example_id"].to_pylist())
+        rows = pa.array([self._rows[example_id] for example_id in ids], pa.int64())
+        return cast("list[str | None]", self._texts.take(rows).to_pylist())
+
+    def each(self, answers: pa.Table) -> Iterator[str | None]:
+        """Those of all answers, in their order."""
+        for start in range(0, answers.num_rows, _BATCH_ROWS):
+            yield from self.of(answers.slice(start, _BATCH_ROWS))
+
+    def require(self, answers: pa.Table) -> None:
+        """Refuse answers to examples that are not there."""
+        for example_id in answers["example_id"].to_pylist():
+            if example_id not in self._rows:
+                raise InfrastructureError(
+                    f"generated_answers holds example_id {example_id!r}, which eval_examples does not",
+                    fix="Materialize generated_answers again after eval_examples",
+                )
+
+
+def _worker(scorer: Scorer, references: _References, advance: Advance) -> Worker:
     def score(answers: pa.Table) -> pa.Table:
         rows = answers.to_pylist()
-        scores = _score_answers(scorer, rows, references, advance)
+        scores = _score_answers(scorer, rows, references.of(answers), advance)
         made = [_row(answer, score) for answer, score in zip(rows, scores, strict=True)]
         return pa.Table.from_pylist(made, schema=scorer.spec.schema)
 
@@ -64,13 +103,13 @@ def _worker(scorer: Scorer, references: Mapping[str, str | None], advance: Advan
 
 
 def _score_answers(
-    scorer: Scorer, answers: list[dict[str, Any]], references: Mapping[str, str | None], advance: Advance
+    scorer: Scorer, answers: list[dict[str, Any]], references: list[str | None], advance: Advance
 ) -> list[PairScore]:
     results = [_UNSCORED.get(AnswerStatus(answer["status"])) for answer in answers]
     advance(len(results) - results.count(None))
     pairs = [
-        Pair(answer["answer"], (references[answer["example_id"]],), answer["example_id"])
-        for answer, result in zip(answers, results, strict=True)
+        Pair(answer["answer"], (reference,), answer["example_id"])
+        for answer, reference, result in zip(answers, references, results, strict=True)
         if result is None
     ]
     scores = iter(scorer.score_pairs(pairs, advance))
@@ -87,21 +126,3 @@ def _row(answer: Mapping[str, Any], score: PairScore) -> dict[str, Any]:
         **(score.values or {}),
         **(asdict(score.verdict) if score.verdict else {}),
     }
-
-
-def _references(examples: pa.Table) -> dict[str, str | None]:
-    ids = cast("list[str]", examples["example_id"].to_pylist())
-    references = dict(zip(ids, examples["reference_answer"].to_pylist(), strict=True))
-    if len(references) != len(ids):
-        twice = Counter(ids).most_common(1)[0][0]
-        raise InfrastructureError(f"eval_examples holds example_id {twice!r} more than once")
-    return references
-
-
-def _require_known(answers: pa.Table, references: Mapping[str, str | None]) -> None:
-    for example_id in answers["example_id"].to_pylist():
-        if example_id not in references:
-            raise InfrastructureError(
-                f"generated_answers holds example_id {example_id!r}, which eval_examples does not",
-                fix="Materialize generated_answers again after eval_examples",
-            )

@@ -47,7 +47,8 @@ def read_parquet(source: Path | pa.NativeFile, columns: Sequence[str] | None = N
         pa.ArrowInvalid: it is no Parquet.
     """
     with pq.ParquetFile(source, pre_buffer=True) as file:
-        return file.read(columns=None if columns is None else list(columns))
+        # In this thread alone: each other one would keep memory of its own from then on, a multiple of small tables.
+        return file.read(columns=None if columns is None else list(columns), use_threads=False)
 
 
 def read_with_metadata(opened: BinaryIO | pa.NativeFile) -> tuple[pa.Table, dict[str, str]]:

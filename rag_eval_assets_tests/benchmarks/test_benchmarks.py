@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from rag_eval_assets.errors import ConfigurationError
@@ -56,6 +58,31 @@ def test_top_k_is_measured_and_its_ways_agree(tmp_path: Path) -> None:
     results, printed = run("benchmarks.topk", *words, out=tmp_path / "results.json")
     assert set(results["times_as_fast_as_sorting"]) > {"one by one", "together"}
     assert "memory" in printed
+
+
+def test_memory_is_measured_over_stored_tables(tmp_path: Path) -> None:
+    results, table = run("benchmarks.scoring", "memory", "--model", "tiny", "--sizes", "2", out=tmp_path / "made.json")
+    rows = results["experiments"]["memory"]["rows"]
+    assert [row["pairs"] for row in rows] == [2, 40]
+    assert all(0 < row["above_model_mb"] < row["peak_mb"] for row in rows)
+    assert "Growth above the model's own size" in table
+
+
+def test_the_parts_of_the_time_are_told(tmp_path: Path) -> None:
+    results, table = run("benchmarks.breakdown", "--model", "tiny", "--pairs", "4", out=tmp_path / "made.json")
+    parts = ("matrix products", "attention", "normalisation", "matching", "tokens", "cache, written")
+    assert all(results["processor_seconds"][part] > 0 for part in parts)
+    assert "of the best rate of a core" in table
+
+
+def test_parity_is_told_for_pieces_of_the_same_pairs(tmp_path: Path) -> None:
+    rows = [{"answer": f"Answer {number}.", "context": f"One {number}. Another {number}."} for number in range(9)]
+    data = tmp_path / "rows.parquet"
+    pq.write_table(pa.Table.from_pylist(rows), data)
+    words = ["benchmarks.parity", "--model", "tiny", "--data", str(data), "--pairs", "2", "--start", "1"]
+    results, _ = run(*words, out=tmp_path / "made.json")
+    assert (results["start"], results["bertscore"]["pairs"], results["cosine"]["other_status"]) == (1, 2, 0)
+    assert max(results["bertscore"]["largest_difference"].values()) < 1e-5
 
 
 def test_another_workload_has_new_texts_of_the_same_length() -> None:

@@ -54,6 +54,8 @@ NOT_RUN = {
     "make test": "is what runs this test",
     "make bench": "measures for an hour; the tests of benchmarks/ run it with a tiny model",
     "python -m benchmarks.scoring speed --sizes 16 64 --out results.json": "measures for minutes, see `make bench`",
+    "python -m benchmarks.breakdown --pairs 250": "measures for a minute; the tests of benchmarks/ run it tiny",
+    "python -m benchmarks.parity --model bert-base --pairs 500": "takes minutes, and rows that a checkout lacks",
     "python -m benchmarks.table results.json": "needs the results of the line before",
     "benchmarks/gpu.sh": "needs a GPU; the tests of benchmarks/ run it without one",
     "make ui": "never ends by itself; the end-to-end tests start and stop `rag-eval ui`",

@@ -119,7 +119,7 @@ def test_more_answers_than_a_batch_holds_keep_their_order_and_are_scored_in_boun
     table = score_table(scorer, examples(REFERENCES), answers(rows), LogReporter(lines.append, interval=0.0))
     assert table["trial"].to_pylist() == list(range(count))
     assert table["cosine"].to_pylist() == [None if trial % 10 == 0 else trial / 1e6 for trial in range(count)]
-    assert max(scorer.calls) <= 4096
+    assert max(scorer.calls) <= 2048
     assert f"{count} of {count} pairs" in lines[-1]
 
 

@@ -16,10 +16,11 @@ from rag_eval_assets.errors import ConfigurationError
 from rag_eval_assets.scoring.encoder.bert import Bert
 from rag_eval_assets.scoring.encoder.device import Device
 from rag_eval_assets.scoring.encoder.packing import MOST_TOKENS, Batch, pack
-from rag_eval_assets.scoring.encoder.shape import bert_shape
+from rag_eval_assets.scoring.encoder.shape import bert_shape, best_engine, hidden_of
 from rag_eval_assets.scoring.encoder.tokens import Ids
-from rag_eval_assets.scoring.loading import LOAD_LOCK
-from rag_eval_assets.scoring.options import PRECISIONS
+from rag_eval_assets.scoring.encoder.transformer import Transformer
+from rag_eval_assets.scoring.loading import LOAD_LOCK, read_json
+from rag_eval_assets.scoring.options import PRECISIONS, REFERENCE
 from rag_eval_assets.scoring.threads import Workers, single_threads
 from rag_eval_assets.weights.registry import WEIGHTS_FILE
 from rag_eval_assets.weights.resolve import ResolvedModel, verify
@@ -65,30 +66,35 @@ class Pending:
 
 
 class PackedEncoder:
-    """A BERT-family model up to one layer; a text's results depend on its ids alone, to the last bit.
+    """A model up to one layer; a text's results depend on its ids alone, to the last bit.
 
-    That holds on a CPU; GPU libraries choose their kernels by the size of a batch.
+    That holds on a CPU; GPU libraries choose their kernels by the size of a batch. What is no plain BERT encoder is
+    computed by transformers' forward pass.
 
     Args:
         model: the model.
         layer: the last layer that is computed, 1-based.
-        precision: fp32 or bf16.
+        precision: fp32 or, for a plain BERT encoder, bf16.
         device: where it computes.
 
     Raises:
-        ConfigurationError: it is no plain BERT encoder.
+        ConfigurationError: it is of an architecture that nobody has compared with bert-score.
     """
 
     def __init__(self, model: ResolvedModel, layer: int, precision: str, device: Device) -> None:
         import torch
 
+        if best_engine(model) == REFERENCE:
+            raise ConfigurationError(f"Model {model.pin.id!r} is no known encoder", fix="Use engine: reference")
         shape = bert_shape(model)
-        if shape is None:
-            raise ConfigurationError(f"Model {model.pin.id!r} is no plain BERT encoder", fix="Use engine: reference")
         dtype = torch.float32 if precision == PRECISIONS[0] else torch.bfloat16
-        self.dimension = shape.hidden
+        self.dimension = hidden_of(read_json(model, "config.json"))
         self._device = device
-        self._bert = Bert(model.path / WEIGHTS_FILE, shape, layer, dtype, device.kind)
+        self._network = (
+            Bert(model.path / WEIGHTS_FILE, shape, layer, dtype, device.kind)
+            if shape is not None
+            else Transformer(model, layer, device.kind)
+        )
 
     @contextmanager
     def workers(self) -> Generator[Workers]:
@@ -128,7 +134,7 @@ class PackedEncoder:
         import torch
 
         with torch.inference_mode():
-            rows = self._bert.forward(torch.tensor(np.concatenate(texts), dtype=torch.int64), batch.groups)
+            rows = self._network.forward(torch.tensor(np.concatenate(texts), dtype=torch.int64), batch.groups)
             parts = list(_split(rows, texts))
             vectors = [_unit_mean(part) if wanted.vectors else None for part in parts]
             if not wanted.rows:
@@ -166,7 +172,7 @@ def load_packed(model: ResolvedModel, layer: int, precision: str, device: Device
     """The encoder with these settings, loaded once per process from weights whose hash is checked.
 
     Raises:
-        ConfigurationError: it is no plain BERT encoder, or its weights are not the pinned ones.
+        ConfigurationError: it is of an unknown architecture, or its weights are not the pinned ones.
     """
     with LOAD_LOCK:
         return _load(model, layer, precision, device)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rag_eval_assets.canonical import canonical_json
 from rag_eval_assets.scoring.base import Pair, library_versions
 from rag_eval_assets.scoring.encoder.device import Device
+from rag_eval_assets.scoring.encoder.shape import bert_shape
 from rag_eval_assets.weights.hashes import file_sha256
 from rag_eval_assets.weights.registry import TOKENIZER_FILES
 from rag_eval_assets.weights.resolve import ResolvedModel
@@ -66,6 +67,7 @@ def fingerprint(model: ResolvedModel, *, layer: int, precision: str, device: Dev
     """The fingerprint of an encoder. Its token limit is no part of it: vectors belong to a text's tokens as cut."""
     names = (*_SETTINGS, *TOKENIZER_FILES)
     files = tuple((name, file_sha256(model.path / name)) for name in names if (model.path / name).is_file())
+    others = () if bert_shape(model) is not None else ("transformers",)
     return Fingerprint(
         weights_sha256=model.pin.weights_sha256,
         layer=layer,
@@ -73,7 +75,7 @@ def fingerprint(model: ResolvedModel, *, layer: int, precision: str, device: Dev
         files=files,
         device=device.kind,
         device_name=device.name,
-        libraries=tuple(library_versions("torch", "tokenizers").items()),
+        libraries=tuple(library_versions("torch", "tokenizers", *others).items()),
     )
 
 

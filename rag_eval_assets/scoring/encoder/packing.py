@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from rag_eval_assets.scoring.encoder.kernels import ROWS_STEP
+
 MOST_TOKENS = 1024
 """Tokens of a batch: beyond it the feed-forward part's buffer leaves the processor's cache."""
 
@@ -40,7 +42,8 @@ class Batch:
 
 
 def pack(lengths: Sequence[int], most: int = MOST_TOKENS, *, shared_by: int = 0) -> Iterator[Batch]:
-    """Batches of at most `most` tokens (or one longer text), longest texts first; every text is in exactly one.
+    """Batches of at most `most` tokens (or one longer text), longest texts first, each filled with
+    shorter ones; every text is in exactly one batch.
 
     What is in a batch moves no bit of any result; it is a matter of speed alone.
 
@@ -50,23 +53,34 @@ def pack(lengths: Sequence[int], most: int = MOST_TOKENS, *, shared_by: int = 0)
         shared_by: workers that have nothing else to do after these texts. Batches then become smaller towards the
             end, so that the workers finish together; 0 where other batches follow.
     """
+    waiting = sorted(range(len(lengths)), key=lambda index: -lengths[index])
     left = sum(lengths)
-    members: list[int] = []
-    tokens, budget = 0, _budget(left, most, shared_by)
-    for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
-        if members and tokens + lengths[index] > budget:
-            yield _batch(members, lengths)
-            left -= tokens
-            members, tokens, budget = [], 0, _budget(left, most, shared_by)
-        members.append(index)
-        tokens += lengths[index]
-    if members:
+    while waiting:
+        room = _budget(left, most, shared_by)
+        members: list[int] = []
+        passed: list[int] = []
+        shortest = lengths[waiting[-1]]
+        for place, index in enumerate(waiting):
+            if members and room < shortest:
+                passed.extend(waiting[place:])
+                break
+            # Also shorter ones further on: rows that no text fills are computed all the same (`kernels.ROWS_STEP`).
+            if not members or lengths[index] <= room:
+                members.append(index)
+                room -= lengths[index]
+            else:
+                passed.append(index)
+        waiting = passed
         yield _batch(members, lengths)
+        left -= sum(lengths[index] for index in members)
 
 
 def _budget(left: int, most: int, shared_by: int) -> int:
     """Half of a worker's fair share of the tokens that are left, within reason."""
-    return most if not shared_by else min(most, max(LEAST_TOKENS, -(-left // (2 * shared_by))))
+    if not shared_by:
+        return most
+    share = -(-left // (2 * shared_by))
+    return min(most, max(LEAST_TOKENS, -(-share // ROWS_STEP) * ROWS_STEP))
 
 
 def _batch(members: Sequence[int], lengths: Sequence[int]) -> Batch:

@@ -1,4 +1,4 @@
-"""Whether a model is a sentence encoder, and whether the packed encoder computes its vectors."""
+"""Whether a model is a sentence encoder, and whether this package's encoders compute its vectors."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import json
 from typing import Any, cast
 
 from rag_eval_assets.errors import ConfigurationError
-from rag_eval_assets.scoring.encoder.shape import bert_shape
+from rag_eval_assets.scoring.encoder.shape import best_engine, layers_of
 from rag_eval_assets.scoring.loading import read_json
+from rag_eval_assets.scoring.options import REFERENCE
 from rag_eval_assets.weights.resolve import ResolvedModel
 
 _MODULES = ["Transformer", "Pooling", "Normalize"]
 
 
 def sentence_layer(model: ResolvedModel) -> int | None:
-    """The layer whose mean is the sentence vector, or None where the model is pooled in another way or is no BERT."""
-    shape = bert_shape(model)
-    if shape is None or not (model.path / "modules.json").is_file():
+    """The layer whose mean is the sentence vector, or None where only sentence-transformers computes the model."""
+    if best_engine(model) == REFERENCE or not (model.path / "modules.json").is_file():
         return None
     modules = cast("list[dict[str, Any]]", json.loads((model.path / "modules.json").read_text(encoding="utf-8")))
     if [str(module.get("type", "")).rsplit(".", 1)[-1] for module in modules] != _MODULES:
@@ -26,7 +26,13 @@ def sentence_layer(model: ResolvedModel) -> int | None:
     newer = pooling.get("pooling_mode")
     means_only = modes == {"pooling_mode_mean_tokens"} if newer is None else newer == "mean"
     lowers = read_json(model, "sentence_bert_config.json").get("do_lower_case", False)
-    return shape.layers if means_only and pooling.get("include_prompt", True) and not lowers else None
+    layers = layers_of(read_json(model, "config.json"))
+    return layers if means_only and pooling.get("include_prompt", True) and not lowers else None
+
+
+def sentence_engine(model: ResolvedModel) -> str:
+    """The fastest engine that computes the model's sentence vectors."""
+    return REFERENCE if sentence_layer(model) is None else best_engine(model)
 
 
 def require_sentence_model(model: ResolvedModel) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from functools import cache
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,16 @@ Ids = NDArray[np.int32]
 _SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 """Whole tokens wherever a text holds them, as in BERT's own tokenizer."""
 
-_KEPT_IDS = 4_000_000
-"""Token ids that are kept, of the newest texts: 16 MB."""
+_KEPT_IDS = 1_500_000
+"""Token ids that are kept, of the newest texts: 6 MB. A window of pairs (`WINDOW_PAIRS`) asks twice for each text."""
+
+_OVERHEAD_IDS = 64
+"""What a kept text takes besides its ids, in ids."""
+
+_KEY_BYTES = 16
+
+_TEXTS_AT_ONCE = 256
+"""Texts that are cut into tokens together: until they are done, the library holds some 100 bytes for every token."""
 
 
 class Tokenizer:
@@ -48,7 +57,7 @@ class Tokenizer:
         if len(empty) != self.specials:
             raise ConfigurationError(f"Model {model.pin.id!r}: its tokenizer frames texts with {len(empty)} tokens")
         self.first, self.last = empty
-        self._kept: MemoryStore[Ids] = MemoryStore(_KEPT_IDS, len)
+        self._kept: MemoryStore[Ids] = MemoryStore(_KEPT_IDS, lambda ids: len(ids) + _OVERHEAD_IDS)
         self._lock = threading.Lock()
 
     def ids(self, texts: Sequence[str]) -> list[Ids]:
@@ -57,7 +66,11 @@ class Tokenizer:
         Raises:
             TypeError: a text is no Unicode.
         """
-        keys = [text.encode("utf-8") for text in texts]
+        parts = (texts[start : start + _TEXTS_AT_ONCE] for start in range(0, len(texts), _TEXTS_AT_ONCE))
+        return [ids for part in parts for ids in self._ids(part)]
+
+    def _ids(self, texts: Sequence[str]) -> list[Ids]:
+        keys = [blake2b(text.encode("utf-8"), digest_size=_KEY_BYTES).digest() for text in texts]
         with self._lock:
             found = self._kept.get_many(keys)
         new = {key: text for key, text, ids in zip(keys, texts, found, strict=True) if ids is None}
