@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-pytest_plugins = ("rag_eval_assets_tests.servers.loopback", "rag_eval_assets_tests.servers.bucket")
+pytest_plugins = tuple(f"rag_eval_assets_tests.servers.{name}" for name in ("loopback", "bucket", "programs"))
 
 FIRST = (
     "docs/test_pages.py",
