@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -38,8 +39,11 @@ class Live:
         body = json.dumps({"query": text, "variables": variables}).encode()
         url = f"http://127.0.0.1:{self.port}/graphql"
         request = urllib.request.Request(url, body, {"content-type": "application/json"})
-        with urllib.request.urlopen(request, timeout=QUERY_SECONDS) as answer:
-            content = json.load(answer)
+        try:
+            with urllib.request.urlopen(request, timeout=QUERY_SECONDS) as answer:
+                content = json.load(answer)
+        except urllib.error.HTTPError as refused:
+            raise AssertionError(f"{text}: {refused.read()[:2000]!r}") from refused
         assert "errors" not in content, content["errors"]
         return content["data"]
 
@@ -189,7 +193,8 @@ class Live:
     def cancel_queued(self, runs: list[dict[str, Any]]) -> None:
         """Cancel those of the runs that have not begun."""
         queued = [run["runId"] for run in runs if run["status"] == "QUEUED"]
-        self.query("mutation($r: [String!]!){terminateRuns(runIds: $r){__typename}}", r=queued)
+        if queued:
+            self.query("mutation($r: [String!]!){terminateRuns(runIds: $r){__typename}}", r=queued)
 
     def reload(self) -> None:
         """Load the code location again, as the button on its page does."""

@@ -83,9 +83,12 @@ FAULTY_DATE = QUICK_DATES[3]
 HELD_IN_ANSWERS, HELD_IN_SCORING = "2026-04-08", "2026-04-09"
 """Their runs stop in the middle as long as the file `hold` is there, see `location`."""
 
-ASKED_ONCE = QUICK_DATES[:4]
-"""The last one is evaluated again, to see what is shown as stale."""
+CHANGED_DATE, OTHER_DATE = QUICK_DATES[4], QUICK_DATES[2]
+"""One is evaluated again, to see what is shown as stale, and the other left alone."""
 
+ASKED_ONCE = QUICK_DATES[:4]
+
+SCORES = ("bertscore", "sentence_cosine", "retrieval_matches", "eval_report", "score_history")
 NOTIFIED = "rag_eval.notified/quick"
 MEMORY = Path("/dev/shm")
 
@@ -115,6 +118,7 @@ class Stage:
     live: Any = None
     service: Any = None
     backfills: dict[str, str] = field(default_factory=dict[str, str])
+    fresh: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
     first_service: dict[str, Any] = field(default_factory=dict[str, Any])
     first_day: str = field(default_factory=today)
 
@@ -181,6 +185,12 @@ class Stage:
         path = self.folder / "calls.jsonl"
         lines = path.read_text().splitlines() if path.exists() else []
         return Counter(json.loads(line)["date"] for line in lines)
+
+    def stale(self, suite: str, status: str) -> dict[str, set[str]]:
+        """The assets with that status of staleness, by run date."""
+        dates = [CHANGED_DATE, OTHER_DATE]
+        found = self.live.stale(suite, dates)
+        return {date: {name for name in found if found[name][place] == status} for place, date in enumerate(dates)}
 
     def on(self, date: str) -> list[dict[str, Any]]:
         """The runs of a run date, newest first."""
@@ -300,17 +310,6 @@ class TestCorpusSensor:
         return [{**tick, "skipReason": tick["skipReason"] or ""} for tick in ticks]
 
 
-def test_the_schedule_evaluates_the_day_of_its_tick(stage: Stage) -> None:
-    runs = stage.live.wait(lambda: stage.live.runs(rag_eval__trigger="schedule"))
-    stage.live.switch("schedule", "watched_schedule", on=False)
-    stage.live.cancel_queued(runs)
-    (run, *_) = runs
-    assert run["tags"]["dagster/partition"] in stage.days()
-    assert run["tags"]["dagster/schedule_name"] == "watched_schedule"
-    assert run["tags"]["rag_eval/suite"] == "watched"
-    assert len(run["tags"]["rag_eval/suite_sha256"]) == 16
-
-
 def _dates_with(stage: Stage, suite: str, asset: str) -> list[str]:
     paths = stage.home.tables.glob(f"{suite}/*/{asset}/run_date=2026-0[345]-*/*.parquet")
     return sorted({path.parent.name.removeprefix("run_date=") for path in paths})
@@ -360,20 +359,12 @@ PAGES = {
 """Page to a text that must stand on it."""
 
 
-def test_a_failed_run_is_told_with_what_failed_and_where(stage: Stage, backfills: dict[str, str]) -> None:
-    (text,) = stage.live.wait(lambda: [text for text in stage.messages if FAULTY_DATE in text])
-    headline, fault, link = text.splitlines()
-    assert headline == f"*Evaluation of quick for {FAULTY_DATE} failed*"
-    assert fault == "• check table_contract of quick/eval_examples: 6 keys stand more than once"
-    (run,) = stage.on(FAULTY_DATE)
-    assert link == f"<http://127.0.0.1:3000/runs/{run['runId']}|run {run['runId'][:8]}>"
-    run = stage.live.wait(lambda: [r for r in stage.on(FAULTY_DATE) if NOTIFIED in r["tags"]])
-    assert run[0]["tags"][NOTIFIED] == "sent"
-
-
 @pytest.fixture(scope="module")
 def launched(stage: Stage, backfills: dict[str, str]) -> dict[str, str]:
-    """Backfills after the first ones, all at once; name to id. The corpus of the service has changed before."""
+    """Backfills after the first ones, and a run of one date that changes nothing, all at once; name to id.
+
+    The corpus of the service has changed before.
+    """
     (stage.folder / "fault").unlink()
     stage.first_service = stage.service.stats()
     stage.open_service("The mill opens at nine.", "Nobody keeps bees.")
@@ -383,13 +374,26 @@ def launched(stage: Stage, backfills: dict[str, str]) -> dict[str, str]:
         "scored again": stage.live.launch_job_backfill("service_rescore", SERVICE_DATES),
         "next date": stage.live.launch_backfill("service", [NEXT_DATE]),
         "limited": stage.live.launch_backfill("quick", ["2026-04-06"], config),
+        "the same again": stage.live.launch_run(stage.live.asset_keys("quick", *SCORES), CHANGED_DATE),
     }
 
 
 @pytest.fixture(scope="module")
 def later(stage: Stage, launched: dict[str, str]) -> dict[str, str]:
-    """Name of each of the later backfills to its final status."""
-    return {name: stage.live.wait_for_backfill(backfill) for name, backfill in launched.items()}
+    """Name of each of the later backfills, and of that run, to its final status."""
+    waits = {"the same again": stage.live.wait_for_run}
+    return {name: waits.get(name, stage.live.wait_for_backfill)(given) for name, given in launched.items()}
+
+
+@pytest.fixture(scope="module")
+def changed(stage: Stage, later: dict[str, str]) -> dict[str, str]:
+    """Runs after a change of `quick`'s corpus: its manifest of one date, and all of the date that was broken."""
+    stage.fresh = stage.stale("quick", "FRESH")
+    stage.write_documents("C", "docs")
+    return {
+        "corpus": stage.live.launch_run([["quick", "corpus"]], CHANGED_DATE),
+        "whole": stage.live.launch_run(stage.live.asset_keys("quick"), FAULTY_DATE),
+    }
 
 
 @pytest.fixture(scope="module")
@@ -406,6 +410,28 @@ def opened(
 def test_every_page_opens_without_console_errors(page: str, text: str, opened: dict[str, Opened]) -> None:
     assert opened[page].errors == []
     assert text in opened[page].html
+
+
+def test_a_failed_run_is_told_with_what_failed_and_where(stage: Stage, launched: dict[str, str]) -> None:
+    first = stage.on(FAULTY_DATE)[-1]["runId"]
+    (text,) = stage.live.wait(lambda: [text for text in stage.messages if first in text])
+    headline, fault, link = text.splitlines()
+    assert headline == f"*Evaluation of quick for {FAULTY_DATE} failed*"
+    assert fault == "• check table_contract of quick/eval_examples: 6 keys stand more than once"
+    assert link == f"<http://127.0.0.1:3000/runs/{first}|run {first[:8]}>"
+    tags = stage.live.wait(lambda: [run["tags"] for run in stage.on(FAULTY_DATE) if NOTIFIED in run["tags"]])
+    assert tags[-1][NOTIFIED] == "sent"
+
+
+def test_the_schedule_evaluates_the_day_of_its_tick(stage: Stage) -> None:
+    runs = stage.live.wait(lambda: stage.live.runs(rag_eval__trigger="schedule"))
+    stage.live.switch("schedule", "watched_schedule", on=False)
+    stage.live.cancel_queued(runs)
+    (run, *_) = runs
+    assert run["tags"]["dagster/partition"] in stage.days()
+    assert run["tags"]["dagster/schedule_name"] == "watched_schedule"
+    assert run["tags"]["rag_eval/suite"] == "watched"
+    assert len(run["tags"]["rag_eval/suite_sha256"]) == 16
 
 
 class TestService:
@@ -437,15 +463,14 @@ class TestService:
 
 class TestBackfills:
     def test_repeating_the_failed_dates_runs_those_alone_and_never_over_a_broken_table(
-        self, stage: Stage, launched: dict[str, str], later: dict[str, str]
+        self, stage: Stage, launched: dict[str, str], later: dict[str, str], changed: dict[str, str]
     ) -> None:
         """Dagster counts the broken table as made: *From failure* begins behind it, where it is stopped again."""
         (run,) = stage.live.runs(dagster__backfill=launched["failed again"])
         assert run["tags"]["dagster/partition"] == FAULTY_DATE
+        assert run["status"] == "FAILURE"
         assert later["failed again"] == "COMPLETED_FAILED"
-        assert stage.calls()[FAULTY_DATE] == 0
-        whole = stage.live.launch_run(stage.live.asset_keys("quick"), FAULTY_DATE)
-        assert stage.live.wait_for_run(whole) == "SUCCESS"
+        assert stage.live.wait_for_run(changed["whole"]) == "SUCCESS", "from the beginning, it is made"
         assert _dates_with(stage, "quick", "score_history") == QUICK_DATES
         assert {date: stage.calls()[date] for date in ASKED_ONCE} == dict.fromkeys(ASKED_ONCE, len(QUESTIONS))
 
@@ -454,48 +479,43 @@ class TestBackfills:
         assert stage.calls()["2026-04-06"] == 2
         assert (stage.home.tables / "quick~sample" / "pipeline" / "eval_report" / "run_date=2026-04-06").is_dir()
 
-    def test_two_runs_at_once_meet_no_locked_database(self, stage: Stage, later: dict[str, str]) -> None:
+    def test_runs_at_once_meet_no_locked_database(self, stage: Stage, later: dict[str, str]) -> None:
         assert "database is locked" not in stage.live.log.read_text()
         assert "OperationalError" not in stage.live.log.read_text()
 
 
 class TestStaleness:
-    DATES = (QUICK_DATES[2], QUICK_DATES[4])
+    def test_the_same_again_makes_nothing_stale(
+        self, stage: Stage, later: dict[str, str], changed: dict[str, str]
+    ) -> None:
+        assert later["the same again"] == "SUCCESS"
+        assert stage.calls()[CHANGED_DATE] >= 2 * len(QUESTIONS), "it asked again"
+        names = {path[-1] for path in stage.live.asset_keys("quick")}
+        assert stage.fresh == {CHANGED_DATE: names, OTHER_DATE: names}
 
     def test_it_is_about_the_date_whose_corpus_changed_until_its_answers_were_made_again(
-        self, stage: Stage, launched: dict[str, str]
+        self, stage: Stage, changed: dict[str, str]
     ) -> None:
-        live, dates = stage.live, [self.DATES[1], self.DATES[0]]
-        assert {status for found in live.stale("quick", dates).values() for status in found} == {"FRESH"}
-        stage.write_documents("C", "docs")
-        assert live.wait_for_run(live.launch_run([["quick", "corpus"]], dates[0])) == "SUCCESS"
-        stale = live.stale("quick", dates)
+        live = stage.live
+        assert live.wait_for_run(changed["corpus"]) == "SUCCESS"
         # What reads the manifest itself; Dagster tells of the rest only once its own inputs have changed.
-        assert {name for name, found in stale.items() if found[0] == "STALE"} == {"generated_answers", "eval_report"}
-        assert {found[1] for found in stale.values()} == {"FRESH"}
+        stale = {CHANGED_DATE: {"generated_answers", "eval_report"}, OTHER_DATE: set[str]()}
+        assert stage.stale("quick", "STALE") == stale
         rest = live.asset_keys("quick", "corpus", "eval_examples")
-        assert live.wait_for_run(live.launch_run(rest, dates[0])) == "SUCCESS"
-        assert {status for found in live.stale("quick", dates).values() for status in found} == {"FRESH"}
-
-    def test_the_same_again_makes_nothing_stale(self, stage: Stage, backfills: dict[str, str]) -> None:
-        live, date = stage.live, self.DATES[1]
-        again = [["quick", "corpus"], ["quick", "eval_examples"], ["quick", "pipeline", "generated_answers"]]
-        assert live.wait_for_run(live.launch_run(again, date)) == "SUCCESS"
-        assert {status for found in live.stale("quick", [date]).values() for status in found} == {"FRESH"}
+        assert live.wait_for_run(live.launch_run(rest, CHANGED_DATE)) == "SUCCESS"
+        assert stage.stale("quick", "STALE") == {CHANGED_DATE: set(), OTHER_DATE: set()}
 
     def test_another_setting_of_a_scorer_makes_it_stale_and_nothing_that_its_values_did_not_change(
-        self, stage: Stage, backfills: dict[str, str]
+        self, stage: Stage, changed: dict[str, str]
     ) -> None:
         scorers = [{**QUICK["scorers"][0], "layer": 3}, QUICK["scorers"][1]]
         stage.write_suite("quick", {**QUICK, "scorers": scorers})
         stage.live.reload()
-        assert self.stale(stage) == {"bertscore"}
-        bertscore = [["quick", "pipeline", "bertscore"]]
-        assert stage.live.wait_for_run(stage.live.launch_run(bertscore, self.DATES[1])) == "SUCCESS"
-        assert self.stale(stage) == set(), "the layer changed nothing that words are compared by"
-
-    def stale(self, stage: Stage) -> set[str]:
-        return {name for name, found in stage.live.stale("quick", [self.DATES[1]]).items() if found == ["STALE"]}
+        assert stage.stale("quick", "STALE")[CHANGED_DATE] == {"bertscore"}
+        run = stage.live.launch_run([["quick", "pipeline", "bertscore"]], CHANGED_DATE)
+        assert stage.live.wait_for_run(run) == "SUCCESS"
+        after = stage.stale("quick", "STALE")[CHANGED_DATE]
+        assert after == set(), "the layer changed nothing that words are compared by"
 
 
 class TestRecovery:
