@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 import subprocess
 import time
 from collections.abc import Mapping
@@ -16,8 +17,13 @@ import aiohttp
 SECONDS = 300
 """Only a page that lacks its text is waited for so long."""
 
+RELOAD_SECONDS = 30
+"""A page of Dagster that was opened before something was there does not always show it without being opened anew."""
+
 SETTLE_SECONDS = 1.0
 """What a page says in its console after its text was there, but late."""
+
+_HTML = "document.documentElement.outerHTML"
 
 FLAGS = (
     "headless",
@@ -69,6 +75,10 @@ async def _open_all(address: str, texts: Mapping[str, str]) -> dict[str, Opened]
     return dict(zip(texts, opened, strict=True))
 
 
+class _RefusedError(Exception):
+    """What Chromium says to a command that it cannot carry out."""
+
+
 class _Browser:
     """Commands over one socket, and what the tabs' consoles say."""
 
@@ -93,16 +103,23 @@ class _Browser:
         for domain in ("Page", "Runtime", "Log"):
             await self._do(f"{domain}.enable", tab)
         await self._do("Page.navigate", tab, url=url)
-        until = time.monotonic() + SECONDS
-        while text not in page.html and time.monotonic() < until:
+        said = time.monotonic()
+        until = said + SECONDS
+        while not await self._eval(tab, f"{_HTML}.includes({json.dumps(text)})") and time.monotonic() < until:
             await asyncio.sleep(0.3)
-            page.html = await self._html(tab)
+            if time.monotonic() > said + RELOAD_SECONDS:
+                await self._do("Page.reload", tab)
+                said = time.monotonic()
         await asyncio.sleep(SETTLE_SECONDS)
+        page.html = str(await self._eval(tab, _HTML))
         return page
 
-    async def _html(self, tab: str) -> str:
-        found = await self._do("Runtime.evaluate", tab, expression="document.documentElement.outerHTML")
-        return str(found["result"].get("value", ""))
+    async def _eval(self, tab: str, expression: str) -> Any:
+        """The value of an expression; None where the page is just being replaced."""
+        try:
+            return (await self._do("Runtime.evaluate", tab, expression=expression))["result"].get("value")
+        except _RefusedError:
+            return None
 
     async def _do(self, method: str, tab: str | None = None, **params: Any) -> Any:
         number = next(self._numbers)
@@ -110,7 +127,8 @@ class _Browser:
         where = {} if tab is None else {"sessionId": tab}
         await self._socket.send_json({"id": number, "method": method, "params": params, **where})
         content = await asyncio.wait_for(answer, SECONDS)
-        assert "error" not in content, (method, content["error"])
+        if "error" in content:
+            raise _RefusedError(f"{method}: {content['error']}")
         return content["result"]
 
 
