@@ -32,6 +32,7 @@ demo: $(VENV)/.installed-run ## evaluate the bundled suite and say where the rep
 	$(BIN)/rag-eval run
 
 test: $(VENV)/.installed-dev lint ## lint, type check, and run every test
+	@.ci/install-debian-packages
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 soak: $(VENV)/.installed-dev ## the tests that take minutes: runs killed at many moments

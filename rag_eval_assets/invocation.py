@@ -101,7 +101,7 @@ def run_request(
     """
     from rag_eval_assets.evaluation.preflight import needs, require
 
-    require(needs(request.suite, allow_download=not request.modes.offline))
+    require(needs(request.suite, offline=request.modes.offline))
     from rag_eval_assets.orchestration.execute import execute  # Dagster takes seconds to import
 
     try:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-pytest_plugins = ("rag_eval_assets_tests.servers.loopback", "rag_eval_assets_tests.servers.bucket")
+pytest_plugins = tuple(f"rag_eval_assets_tests.servers.{name}" for name in ("loopback", "bucket", "programs"))
 
 MEMORY = Path("/dev/shm")
 """Temporary files lie here where there is room: much of a small run's time is SQLite's waiting for the disk."""

@@ -15,6 +15,7 @@ from typing import Any
 
 from rag_eval_assets.canonical import content_hash, text_hash
 from rag_eval_assets.errors import ConfigurationError, InfrastructureError, describe_error
+from rag_eval_assets.storage.s3_errors import S3Error, diagnose
 
 SECONDS = 20
 """A sensor's look ends after a minute, whatever it waits for; two such waits fit."""
@@ -84,7 +85,8 @@ def s3_listing(uri: str) -> Iterator[str]:
     Address and credentials are those of the environment (`AWS_ENDPOINT_URL`, `AWS_PROFILE`, a role ...).
 
     Raises:
-        InfrastructureError: the bucket cannot be listed, or no object is there.
+        S3Error: the bucket cannot be listed; it names the action that was refused.
+        InfrastructureError: no object is there.
     """
     bucket, _, prefix = uri.removeprefix("s3://").partition("/")
     empty = True
@@ -94,7 +96,7 @@ def s3_listing(uri: str) -> Iterator[str]:
                 empty = False
                 yield f"{entry['Key']}\t{entry['ETag']}"
     except Exception as error:  # boto3's classes are made at run time
-        raise InfrastructureError(f"bucket {bucket!r} cannot be listed ({describe_error(error)})") from error
+        raise S3Error(diagnose(error), "ListBucket", uri) from error
     if empty:
         raise InfrastructureError(f"no object is under {uri!r}")
 
@@ -104,4 +106,5 @@ def _s3_client() -> Any:
     from botocore.config import Config
 
     limits = Config(connect_timeout=SECONDS / 2, read_timeout=SECONDS, retries={"max_attempts": 2})
-    return boto3.client("s3", config=limits)
+    # A session of its own: the shared one is not made for the threads that sensors are looked at in.
+    return boto3.Session().client("s3", config=limits)

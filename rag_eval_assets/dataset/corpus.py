@@ -56,8 +56,8 @@ class DocumentSet:
         return pa.Table.from_pylist(rows, schema=CORPUS.schema)
 
 
-def load_corpus(suite: LoadedSuite) -> DocumentSet:
-    """Read the corpus of a suite; an empty set where the suite has none.
+def load_corpus(suite: LoadedSuite, *, offline: bool = False) -> DocumentSet:
+    """Read the corpus of a suite; an empty set where the suite has none. With `offline` the hub is not asked.
 
     Raises:
         ConfigurationError: the source is missing or unreadable, an id stands twice, or there is no document.
@@ -66,7 +66,7 @@ def load_corpus(suite: LoadedSuite) -> DocumentSet:
     if corpus is None:
         return DocumentSet(())
     if corpus.source == "contexts":
-        documents = _distinct_contexts(suite)
+        documents = _distinct_contexts(suite, offline=offline)
     else:
         documents = _read_documents(sample_documents() if corpus.file is None else local_file(suite, corpus.file))
     made = DocumentSet(tuple(documents))
@@ -78,9 +78,9 @@ def load_corpus(suite: LoadedSuite) -> DocumentSet:
     return made
 
 
-def _distinct_contexts(suite: LoadedSuite) -> Generator[Document]:
+def _distinct_contexts(suite: LoadedSuite, *, offline: bool) -> Generator[Document]:
     seen: dict[str, str] = {}
-    for data_set in open_data_sets(suite):
+    for data_set in open_data_sets(suite, offline=offline):
         for source, row, values in read_roles(data_set, required=("context",)):
             context = values["context"]
             if context is None or is_blank(context) or not is_unicode(context):

@@ -144,12 +144,13 @@ def context_document_id(context: str) -> str:
     return f"ctx-{text_hash(context)[:16]}"
 
 
-def load_examples(suite: LoadedSuite, limit: int | None = None) -> ExampleSet:
+def load_examples(suite: LoadedSuite, limit: int | None = None, *, offline: bool = False) -> ExampleSet:
     """Read the examples of a suite.
 
     Args:
         suite: the suite.
         limit: only the first so many examples.
+        offline: the hub is not asked, its cache is enough or they cannot be had.
 
     Raises:
         ConfigurationError: a source is missing or unreadable, a column is missing, an id stands twice, or there is
@@ -157,7 +158,7 @@ def load_examples(suite: LoadedSuite, limit: int | None = None) -> ExampleSet:
     """
     corpus = suite.suite.corpus
     collector = _Collector(contexts_are_corpus=corpus is not None and corpus.source == "contexts")
-    opened = open_data_sets(suite)
+    opened = open_data_sets(suite, offline=offline)
     prefixes = _prefixes([source for data_set in opened for source in data_set.sources])
     chosen: list[pa.Table] = []
     for data_set in opened:

@@ -18,8 +18,10 @@ from rag_eval_assets.weights.hashes import file_sha256
 from rag_eval_assets.weights.hub import HUB_WAYS, numbered
 
 
-def hub_files(config: HuggingFaceDataSet, *, lock: Path) -> tuple[str, list[Path]]:
+def hub_files(config: HuggingFaceDataSet, *, lock: Path, offline: bool = False) -> tuple[str, list[Path]]:
     """The exact revision and the local paths of the split's parquet shards, downloaded where they are not cached.
+
+    With `offline`, as in a replay, the hub is not asked: the cache has them all, or they cannot be had.
 
     `revision: unverified` is resolved to a commit once and kept in `lock` beside the suite file, so that later runs
     read the same bytes.
@@ -44,11 +46,12 @@ def hub_files(config: HuggingFaceDataSet, *, lock: Path) -> tuple[str, list[Path
                 repo_type="dataset",
                 revision=wanted,
                 allow_patterns=[pattern, pattern.removeprefix("**/")],
+                local_files_only=offline,
             )
         )
     # Its own errors, its HTTP library's, the system's: whichever it is, the data set cannot be had.
     except Exception as error:
-        reason, fix = _why(error, lock if locked else None)
+        reason, fix = _why(error, lock if locked else None, offline=offline)
         raise UnavailableError(
             f"data set {config.huggingface!r} at revision {revision!r} cannot be had from the hub ({reason})", fix=fix
         ) from error
@@ -73,7 +76,7 @@ def hub_files(config: HuggingFaceDataSet, *, lock: Path) -> tuple[str, list[Path
     return folder.name, files
 
 
-def _why(error: Exception, lock: Path | None) -> tuple[str, str]:
+def _why(error: Exception, lock: Path | None, *, offline: bool) -> tuple[str, str]:
     """Why the client could not get a data set, in a few words, and what to do; `lock` where it named the revision.
 
     The client wraps what happened first in an error about its cache.
@@ -95,6 +98,10 @@ def _why(error: Exception, lock: Path | None) -> tuple[str, str]:
     if any(isinstance(cause, errors.RevisionNotFoundError) for cause in chain):
         named = f"the lock file {str(lock)!r} names it; delete that to resolve it anew" if lock else "check 'revision'"
         return "it has no such revision", named[0].upper() + named[1:]
+    if offline:
+        return "a replay asks nobody, and the cache lacks it or a part of it", (
+            "Run it once without replay, or `rag-eval validate` the suite, where the hub can be reached"
+        )
     if any(isinstance(cause, errors.OfflineModeIsEnabled) for cause in chain):
         reason = "HF_HUB_OFFLINE is set, and the cache lacks it or a part of it"
     else:

@@ -36,8 +36,8 @@ class OpenDataSet:
     limit: int | None
 
 
-def open_data_sets(suite: LoadedSuite) -> list[OpenDataSet]:
-    """Open every data set of a suite, in order.
+def open_data_sets(suite: LoadedSuite, *, offline: bool = False) -> list[OpenDataSet]:
+    """Open every data set of a suite, in order; with `offline` the hub is not asked.
 
     Raises:
         ConfigurationError: a file is missing or unreadable, or the hub's files cannot be had.
@@ -48,7 +48,8 @@ def open_data_sets(suite: LoadedSuite) -> list[OpenDataSet]:
             sources = tuple(open_rows(local_file(suite, file), config.format) for file in config.files)
             name, revision = " + ".join(dict.fromkeys(Path(file).stem for file in config.files)), None
         elif isinstance(config, HuggingFaceDataSet):
-            revision, files = hub_files(config, lock=suite.path.with_name(f"{suite.path.stem}.lock.json"))
+            lock = suite.path.with_name(f"{suite.path.stem}.lock.json")
+            revision, files = hub_files(config, lock=lock, offline=offline)
             name, sources = config.huggingface, tuple(open_rows(file) for file in files)
         else:
             name, revision, sources = "sample", None, (sample_questions(),)

@@ -27,18 +27,20 @@ class Need:
     problem: ConfigurationError | None
 
 
-def needs(suite: LoadedSuite, *, allow_download: bool = True) -> list[Need]:
+def needs(suite: LoadedSuite, *, allow_download: bool = True, offline: bool = False) -> list[Need]:
     """Look at everything that a suite needs: examples, corpus, models, the reports' bucket. Writes nothing of its own.
 
     Args:
         suite: the suite.
         allow_download: whether missing models may be downloaded into the hub's cache.
+        offline: the hub is asked for nothing, whatever is missing.
     """
     found = [
-        _look("examples", lambda: _examples(suite)),
-        _look("corpus", lambda: counted(len(load_corpus(suite).documents), "document")),
+        _look("examples", lambda: _examples(suite, offline=offline)),
+        _look("corpus", lambda: counted(len(load_corpus(suite, offline=offline).documents), "document")),
     ]
-    return [*found, *model_needs(suite, allow_download=allow_download), *setting_needs(suite)]
+    models = model_needs(suite, allow_download=allow_download and not offline)
+    return [*found, *models, *setting_needs(suite)]
 
 
 def model_needs(suite: LoadedSuite, *, allow_download: bool = True) -> list[Need]:
@@ -79,8 +81,8 @@ def _look(name: str, look: Callable[[], str]) -> Need:
         return Need(name, None, error)
 
 
-def _examples(suite: LoadedSuite) -> str:
-    examples = load_examples(suite)
+def _examples(suite: LoadedSuite, *, offline: bool) -> str:
+    examples = load_examples(suite, offline=offline)
     excluded = f", {counted(len(examples.excluded), 'row')} excluded" if examples.excluded else ""
     return f"{counted(examples.total, 'example')} of {examples.name}{excluded}"
 

@@ -42,7 +42,7 @@ from rag_eval_assets.targets.stage import StageOptions, generate_answers
 
 def make_corpus(evaluation: Evaluation) -> Outcome:
     """Manifest of the documents that the target may retrieve from: ids and hashes, not texts."""
-    documents = load_corpus(evaluation.suite)
+    documents = load_corpus(evaluation.suite, offline=evaluation.modes.offline)
     facts = {"fingerprint": documents.fingerprint, "documents": len(documents.documents)}
     provenance = Provenance(corpus_module.CODE_VERSION, counts={"documents": len(documents.documents)}, facts=facts)
     manifest = documents.manifest()
@@ -53,7 +53,7 @@ def make_corpus(evaluation: Evaluation) -> Outcome:
 
 def make_examples(evaluation: Evaluation) -> Outcome:
     """The questions of a run with their reference answers and ground-truth contexts."""
-    examples = load_examples(evaluation.suite, evaluation.limit)
+    examples = load_examples(evaluation.suite, evaluation.limit, offline=evaluation.modes.offline)
     counts = {"examples": examples.table.num_rows, "excluded": len(examples.excluded), "total": examples.total}
     provenance = Provenance(examples_module.CODE_VERSION, counts=counts, facts=examples.facts())
     stored = evaluation.store.write(evaluation.key(EVAL_EXAMPLES.name), examples.table, provenance)
@@ -152,7 +152,7 @@ def match_settings(suite: LoadedSuite) -> MatchSettings:
 
 def _current_documents(evaluation: Evaluation) -> DocumentSet:
     """The corpus as it is now, which must be the one in the manifest: the answers are about that one."""
-    documents = load_corpus(evaluation.suite)
+    documents = load_corpus(evaluation.suite, offline=evaluation.modes.offline)
     manifest = evaluation.store.read(evaluation.key(CORPUS.name))
     if data_version(manifest) != data_version(documents.manifest()):
         raise InfrastructureError(

@@ -94,26 +94,28 @@ def _lineage_of(spec: TableSpec) -> dict[str, tuple[tuple[str, str], ...]]:
 
 
 def run_metadata(outcome: Outcome, seconds: float, *, sample: str | None) -> dict[str, Any]:
-    """Metadata of one materialization: where it is, counts, and numbers that plot over run dates.
+    """Metadata of one materialization in the order in which people read it: figures that plot over run dates, then how
+    they came about, then what the table cost and where it is.
 
     A sample's numbers stand in one JSON value, since they would be plotted beside those of whole evaluations.
     """
-    cost = {"bytes": outcome.stored.bytes, "seconds": seconds}
-    shown: dict[str, Any] = {
-        "dagster/uri": outcome.stored.uri,
-        "counts": dg.MetadataValue.json(outcome.counts),
-        **{name: dg.MetadataValue.text(text) for name, text in outcome.notes.items()},
-    }
-    if outcome.summary:
-        shown["summary"] = dg.MetadataValue.md(outcome.summary)
+    cost = {"bytes": outcome.stored.bytes, "seconds": round(seconds, 3)}
+    shown: dict[str, Any] = {"summary": dg.MetadataValue.md(outcome.summary)} if outcome.summary else {}
+    if sample is None:
+        shown.update({name: _shown(value) for name, value in outcome.metrics.items() if math.isfinite(value)})
+    shown["counts"] = dg.MetadataValue.json(outcome.counts)
+    shown.update({name: dg.MetadataValue.text(text) for name, text in outcome.notes.items()})
+    where = {"dagster/uri": outcome.stored.uri}
     if sample is not None:
-        return {**shown, SAMPLE: dg.MetadataValue.text(sample), SAMPLE_COST: dg.MetadataValue.json(cost)}
-    shown.update(cost)
-    shown["dagster/partition_row_count"] = outcome.stored.rows
-    shown.update({name: float(value) for name, value in outcome.metrics.items() if math.isfinite(value)})
+        return {**shown, SAMPLE: dg.MetadataValue.text(sample), SAMPLE_COST: dg.MetadataValue.json(cost), **where}
     if outcome.preview:
         shown["preview"] = dg.MetadataValue.md(_markdown(outcome.preview))
-    return shown
+    return {**shown, "dagster/partition_row_count": outcome.stored.rows, **cost, **where}
+
+
+def _shown(value: float) -> float:
+    """A number in the six digits that the page has room for; tables and reports have all of them."""
+    return float(f"{value:.6g}") if abs(value) < 1e6 else float(value)
 
 
 def is_sample(metadata: Mapping[str, dg.MetadataValue[Any]]) -> bool:

@@ -66,9 +66,10 @@ def _evaluation_config(run: dg.DagsterRun) -> dict[str, Any]:
 def require_same_data(evaluation: Evaluation, kept: set[dg.AssetKey], *, option: str = "--resume") -> None:
     """Raise ConfigurationError where examples or corpus, if kept, are not what the suite's sources hold now."""
     done = "resumed" if option == "--resume" else "mixed with new answers"
+    offline = evaluation.modes.offline
     changed = {
-        CORPUS.name: lambda: load_corpus(evaluation.suite).manifest(),
-        EVAL_EXAMPLES.name: lambda: load_examples(evaluation.suite).table,
+        CORPUS.name: lambda: load_corpus(evaluation.suite, offline=offline).manifest(),
+        EVAL_EXAMPLES.name: lambda: load_examples(evaluation.suite, offline=offline).table,
     }
     for name, load in changed.items():
         key = evaluation.key(name)

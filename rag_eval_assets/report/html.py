@@ -16,6 +16,7 @@ from rag_eval_assets.report import words
 from rag_eval_assets.report.schema import MetricSummary, Report
 from rag_eval_assets.report.schema_example import Example
 from rag_eval_assets.report.show import lowest_examples
+from rag_eval_assets.report.statistics import MIN_ROWS
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -109,7 +110,7 @@ def _number(value: float | None) -> str:
 
 
 def _interval(metric: MetricSummary) -> str:
-    return f"{metric.ci95[0]:.4f} to {metric.ci95[1]:.4f}" if metric.ci95 else ""
+    return f"{metric.ci95[0]:.4f} to {metric.ci95[1]:.4f}" if metric.ci95 else f"none below {MIN_ROWS}"
 
 
 def _printable(text: str | None) -> str:

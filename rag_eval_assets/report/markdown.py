@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from rag_eval_assets.report.schema import Interval, Report
+from rag_eval_assets.report.statistics import MIN_ROWS
 from rag_eval_assets.report.words import remarks
 
 
 def summary_markdown(report: Report) -> str:
     """Counts, retrieval and scores of one report as Markdown."""
     counts, retrieval = report.counts, report.retrieval_summary
-    rows = [
-        _row(f"top-{retrieval.k} match rate", retrieval.top_k_match_rate, retrieval.top_k_match_rate_ci95),
-        _row("mean reciprocal rank", retrieval.mrr, None),
+    figures = [
+        (f"top-{retrieval.k} match rate", retrieval.top_k_match_rate, retrieval.top_k_match_rate_ci95),
         *[
-            _row(f"{name} (mean)", metric.mean, metric.ci95)
+            (f"{name} (mean)", metric.mean, metric.ci95)
             for name, metric in report.answer_similarity_summary.metrics().items()
         ],
     ]
+    rows = [_row(*figure) for figure in figures]
+    rows.insert(1, _row("mean reciprocal rank", retrieval.mrr, None))
     head = (
         f"**{counts.attempted}** asked, {counts.answered} answered, {counts.empty} empty, "
         f"{counts.invalid_text} invalid text, {counts.errored} errors; {retrieval.n_judged} judged for retrieval"
     )
-    notes = [f"> {note}" for note in remarks(report)]
+    few = any(value is not None and interval is None for _, value, interval in figures)
+    no_interval = [f"> Below {MIN_ROWS} examples a figure has no interval."] if few else []
+    notes = [*no_interval, *(f"> {note}" for note in remarks(report))]
     return "\n".join([head, "", "| figure | value | 95 % interval |", "| --- | ---: | ---: |", *rows, "", *notes])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,6 +12,7 @@ import pytest
 from rag_eval_assets.automation.fingerprint import fingerprint
 from rag_eval_assets.errors import ConfigurationError, InfrastructureError
 from rag_eval_assets.suite.load import LoadedSuite
+from rag_eval_assets_tests.servers.bucket import REGION, S3Server, variables
 
 MakeSuite = Callable[..., LoadedSuite]
 
@@ -102,43 +103,78 @@ class TestHub:
 
 
 class TestBucket:
+    """A bucket's listing, with credentials that may do no more than list it."""
+
     @pytest.fixture
-    def bucket(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-        import boto3
+    def bucket(self, s3_server: S3Server, no_aws: pytest.MonkeyPatch) -> str:
+        name = s3_server.bucket()
+        self.work_as(s3_server, no_aws, {"Action": "s3:ListBucket", "Resource": f"arn:aws:s3:::{name}"})
+        return name
 
-        servers = pytest.importorskip("moto.server", reason="needs moto to serve a bucket")
-        server = servers.ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-        server.start()
-        port = server.get_host_and_port()[1]
-        for name, value in (
-            ("AWS_ENDPOINT_URL", f"http://127.0.0.1:{port}"),
-            ("AWS_ACCESS_KEY_ID", "a"),
-            ("AWS_SECRET_ACCESS_KEY", "b"),
-            ("AWS_DEFAULT_REGION", "us-east-1"),
-        ):
-            monkeypatch.setenv(name, value)
-        client = boto3.client("s3")
-        client.create_bucket(Bucket="corpora")
-        yield client
-        server.stop()
+    @staticmethod
+    def work_as(server: S3Server, patch: pytest.MonkeyPatch, statement: dict[str, Any]) -> dict[str, str]:
+        user = server.user({"Version": "2012-10-17", "Statement": [{"Effect": "Allow", **statement}]})
+        settings = {"AWS_ENDPOINT_URL": server.url, "AWS_DEFAULT_REGION": REGION, **variables(user)}
+        for variable, value in settings.items():
+            patch.setenv(variable, value)
+        return user
 
-    def test_objects_under_the_prefix_are_the_version(self, suite: MakeSuite, bucket: Any) -> None:
-        def put(key: str, body: bytes) -> None:
-            bucket.put_object(Bucket="corpora", Key=key, Body=body)
+    @pytest.fixture
+    def put(self, s3_server: S3Server, bucket: str) -> Callable[[str, bytes], None]:
+        client = s3_server.client()
+        return lambda key, body: client.put_object(Bucket=bucket, Key=key, Body=body)
 
-        made = suite(corpus_sensor={"watch": {"s3": "s3://corpora/docs/"}})
-        with pytest.raises(InfrastructureError, match="no object is under 's3://corpora/docs/'"):
-            fingerprint(made)
+    @staticmethod
+    def version(suite: MakeSuite, bucket: str, prefix: str = "docs/") -> str:
+        return fingerprint(suite(corpus_sensor={"watch": {"s3": f"s3://{bucket}/{prefix}"}}))
+
+    def test_objects_under_the_prefix_are_the_version(
+        self, suite: MakeSuite, s3_server: S3Server, bucket: str, put: Callable[[str, bytes], None]
+    ) -> None:
         put("docs/a.txt", b"the mill")
         put("other/b.txt", b"x")
-        before = fingerprint(made)
+        before = self.version(suite, bucket)
         put("other/b.txt", b"y")
         put("docs/a.txt", b"the mill")
-        assert fingerprint(made) == before, "the same bytes, put again"
+        assert self.version(suite, bucket) == before, "the same bytes, put again"
         put("docs/a.txt", b"the MILL")
-        changed = fingerprint(made)
+        changed = self.version(suite, bucket)
         assert changed != before
         put("docs/b.txt", b"")
-        assert fingerprint(made) != changed
-        with pytest.raises(InfrastructureError, match="bucket 'nowhere' cannot be listed"):
-            fingerprint(suite(corpus_sensor={"watch": {"s3": "s3://nowhere/"}}))
+        added = self.version(suite, bucket)
+        assert added not in (changed, before)
+        s3_server.client().delete_object(Bucket=bucket, Key="docs/b.txt")
+        assert self.version(suite, bucket) == changed, "the added object deleted again"
+
+    def test_the_last_object_deleted_is_an_error_and_not_an_empty_corpus(
+        self, suite: MakeSuite, s3_server: S3Server, bucket: str, put: Callable[[str, bytes], None]
+    ) -> None:
+        put("docs/a.txt", b"the mill")
+        self.version(suite, bucket)
+        s3_server.client().delete_object(Bucket=bucket, Key="docs/a.txt")
+        with pytest.raises(InfrastructureError, match=f"no object is under 's3://{bucket}/docs/'"):
+            self.version(suite, bucket)
+
+    def test_every_page_of_a_long_listing_counts(
+        self, suite: MakeSuite, no_aws: pytest.MonkeyPatch, request: pytest.FixtureRequest
+    ) -> None:
+        no_aws.setenv("MOTO_S3_DEFAULT_MAX_KEYS", "10")  # 1,000 at AWS
+        server: S3Server = request.getfixturevalue("own_s3_server")
+        user = self.work_as(server, no_aws, {"Action": "s3:ListBucket", "Resource": "*"})
+        bucket, client = server.bucket(), server.client()
+        for number in range(21):
+            client.put_object(Bucket=bucket, Key=f"docs/{number:02}.txt", Body=b"")
+        before = self.version(suite, bucket)
+        client.put_object(Bucket=bucket, Key="docs/20.txt", Body=b"changed")
+        assert self.version(suite, bucket) != before
+        asked = [(line["method"], line["status"]) for line in server.requests(user)]
+        assert asked == [("GET", 200)] * 6, "two looks of three pages, and no object is read"
+
+    def test_a_refusal_names_the_action(
+        self, suite: MakeSuite, s3_server: S3Server, bucket: str, no_aws: pytest.MonkeyPatch
+    ) -> None:
+        self.work_as(s3_server, no_aws, {"Action": "s3:GetObject", "Resource": f"arn:aws:s3:::{bucket}/*"})
+        with pytest.raises(
+            InfrastructureError, match=r"s3:ListBucket on s3://.*/docs/ failed: denied \(AccessDenied\)"
+        ):
+            self.version(suite, bucket)

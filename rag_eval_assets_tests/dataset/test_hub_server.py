@@ -274,6 +274,28 @@ HUB_WAYS = (
 )
 
 
+def test_a_replay_takes_the_data_set_from_the_cache_and_asks_the_hub_nothing(
+    hub: Any, look: Any, tmp_path: Path, in_new_process: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    def run(*options: str) -> subprocess.CompletedProcess[str]:
+        where = {"HF_ENDPOINT": hub.url, "HF_HOME": str(tmp_path / "hf"), "RAG_EVAL_HOME": str(tmp_path / "home")}
+        hub.requests.clear()
+        return in_new_process("-m", "rag_eval_assets.cli", "run", "hub.yaml", *options, cwd=tmp_path, **where)
+
+    hub.publish(COMMIT, {"data/test-00000-of-00001.parquet": parquet("When does the mill open?")})
+    command = {"targets": {"echo": {"type": "shell", "command": ["cat"]}}, "scorers": [{"type": "sentence_cosine"}]}
+    write_suite(tmp_path, "main", **command)
+    cold = run("--cache", "replay")
+    assert (cold.returncode, hub.requests) == (2, [])
+    assert "(a replay asks nobody, and the cache lacks it or a part of it). Run it once without replay" in cold.stderr
+    assert "questions" in look("main")
+    write_suite(tmp_path, "main", **command)
+    replayed = run("--cache", "replay", "--quiet")
+    assert (replayed.returncode, hub.requests) == (0, []), replayed.stderr
+    assert run("--quiet").returncode == 0
+    assert hub.requests, "any other run asks what the branch stands for now"
+
+
 def offline(tmp_path: Path, run: Callable[..., subprocess.CompletedProcess[str]], *more: str) -> str:
     """What a run prints with HF_HUB_OFFLINE=1 and an empty cache; it leaves nothing behind."""
     variables = {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "hf"), "RAG_EVAL_HOME": str(tmp_path / "home")}

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -19,9 +20,10 @@ from typing import Any
 
 import pytest
 
-START_SECONDS = 90
-RUN_SECONDS = 180
-BACKFILL_SECONDS = 480  # the daemon looks for backfills every 30 s, runs wait for the pool, and two cores run all
+START_SECONDS = 300
+QUERY_SECONDS = 120
+WAIT_SECONDS = 600
+"""Only a test that fails waits so long: a machine that has much else to do must not fail one."""
 
 
 @dataclass
@@ -37,8 +39,11 @@ class Live:
         body = json.dumps({"query": text, "variables": variables}).encode()
         url = f"http://127.0.0.1:{self.port}/graphql"
         request = urllib.request.Request(url, body, {"content-type": "application/json"})
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            content = json.load(answer)
+        try:
+            with urllib.request.urlopen(request, timeout=QUERY_SECONDS) as answer:
+                content = json.load(answer)
+        except urllib.error.HTTPError as refused:
+            raise AssertionError(f"{text}: {refused.read()[:2000]!r}") from refused
         assert "errors" not in content, content["errors"]
         return content["data"]
 
@@ -130,18 +135,23 @@ class Live:
             found.setdefault(run["tags"].get("dagster/partition", ""), []).extend(str(e)[:600] for e in events if e)
         return found
 
+    def status(self, run_id: str) -> str:
+        """The status of a run."""
+        text = "query($r: ID!){runOrError(runId: $r){... on Run{status}}}"
+        return self.query(text, r=run_id)["runOrError"]["status"]
+
     def wait_for_run(self, run_id: str) -> str:
         """The status of a run once it has ended."""
-        text = "query($r: ID!){runOrError(runId: $r){... on Run{status}}}"
-        return self.wait(lambda: self._ended(self.query(text, r=run_id)["runOrError"]["status"]))
 
-    @staticmethod
-    def _ended(status: str) -> str | None:
-        return status if status in ("SUCCESS", "FAILURE", "CANCELED") else None
+        def ended() -> str | None:
+            status = self.status(run_id)
+            return status if status in ("SUCCESS", "FAILURE", "CANCELED") else None
 
-    def wait(self, look: Callable[[], Any], seconds: float = RUN_SECONDS) -> Any:
+        return self.wait(ended)
+
+    def wait(self, look: Callable[[], Any]) -> Any:
         """What `look` returns once that is neither None nor false."""
-        until = time.monotonic() + seconds
+        until = time.monotonic() + WAIT_SECONDS
         while time.monotonic() < until:
             found = look()
             if found:
@@ -180,10 +190,11 @@ class Live:
         text = "mutation($p: String!, $l: Int!){setConcurrencyLimit(concurrencyKey: $p, limit: $l)}"
         assert self.query(text, p=pool, l=limit)["setConcurrencyLimit"]
 
-    def slots(self, pool: str) -> int:
-        """How many slots of a pool are taken."""
-        text = "query($p: String){instance{concurrencyLimit(concurrencyKey: $p){activeSlotCount}}}"
-        return self.query(text, p=pool)["instance"]["concurrencyLimit"]["activeSlotCount"]
+    def cancel_queued(self, runs: list[dict[str, Any]]) -> None:
+        """Cancel those of the runs that have not begun."""
+        queued = [run["runId"] for run in runs if run["status"] == "QUEUED"]
+        if queued:
+            self.query("mutation($r: [String!]!){terminateRuns(runIds: $r){__typename}}", r=queued)
 
     def reload(self) -> None:
         """Load the code location again, as the button on its page does."""
@@ -211,12 +222,12 @@ class Live:
             status = self.query(text, b=backfill)["partitionBackfillOrError"]["status"]
             return status if status.startswith("COMPLETED") or status == "FAILED" else None
 
-        return self.wait(ended, BACKFILL_SECONDS)
+        return self.wait(ended)
 
     def stop(self, how: signal.Signals) -> int:
         """Send a signal and return the exit code; a process that does not stop in time fails the test."""
         self.process.send_signal(how)
-        return self.process.wait(timeout=20)
+        return self.process.wait(timeout=60)
 
 
 @contextmanager
@@ -224,7 +235,7 @@ def start(command: list[str], port: int, folder: Path, **environment: str) -> It
     """Start `command`, wait until the web server answers, and leave no process behind."""
     log = folder / "server.log"
     environ = {**os.environ, "DAGSTER_DISABLE_TELEMETRY": "1", **environment}
-    with log.open("wb") as output:
+    with log.open("ab") as output:
         process = subprocess.Popen(
             [sys.executable, *command], cwd=folder, env=environ, stdout=output, stderr=output, start_new_session=True
         )
@@ -245,19 +256,25 @@ def start(command: list[str], port: int, folder: Path, **environment: str) -> It
 
 def kill_all(running: Live) -> None:
     """SIGKILL every process of a running instance at once, as a power cut would."""
-    session = running.process.pid
-    pids = [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]
-    for pid in [pid for pid in pids if _session_of(pid) == session]:
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+    while alive := _alive_in_session(running.process.pid):  # again for those that were being started meanwhile
+        for pid in alive:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
     running.process.wait(timeout=10)
 
 
-def _session_of(pid: int) -> int | None:
+def _alive_in_session(session: int) -> list[int]:
+    pids = [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]
+    return [pid for pid in pids if _is_alive_in(session, pid)]
+
+
+def _is_alive_in(session: int, pid: int) -> bool:
     try:
-        return os.getsid(pid)
-    except ProcessLookupError:
-        return None
+        # The second field, the command, may hold spaces; then come state and, as the fourth from there, the session.
+        fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rsplit(")", 1)[1].split()
+    except OSError:
+        return False
+    return fields[0] not in "ZX" and int(fields[3]) == session
 
 
 def free_port() -> int:

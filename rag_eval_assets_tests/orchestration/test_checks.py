@@ -34,8 +34,8 @@ class TestAFaultOnOneDate:
         suite = place.suite()
         whole = stages.load_examples
 
-        def twice(suite, limit=None):
-            examples = whole(suite, limit)
+        def twice(suite, limit, **how):
+            examples = whole(suite, limit, **how)
             return dataclasses.replace(examples, table=pa.concat_tables([examples.table, examples.table]))
 
         results: dict[str, dg.ExecuteInProcessResult] = {}

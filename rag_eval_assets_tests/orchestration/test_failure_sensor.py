@@ -116,7 +116,7 @@ def test_the_same_failure_on_other_dates_is_told_once(place, told) -> None:
     all_calls_fail(place, "401", "no key")
     for date in DATES:
         place.materialize(suite, date=date)
-    assert sensor.ticks() == ["sent", "repeated", "repeated"]
+    assert sensor.ticks() == ["sent", "repeated", "repeated"], sensor.messages
     assert [message.run_date for message in sensor.messages] == [DATES[0]]
     all_calls_fail(place, "404", "gone")
     place.materialize(suite, date=DATES[1])

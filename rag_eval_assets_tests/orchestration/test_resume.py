@@ -81,12 +81,12 @@ def test_a_table_that_failed_its_contract_is_made_again(place, village: ModuleTy
     suite = place.suite()
     made = stages.load_examples
 
-    def twice(suite, limit=None):
+    def twice(suite, limit, **how):
         import dataclasses
 
         import pyarrow as pa
 
-        examples = made(suite, limit)
+        examples = made(suite, limit, **how)
         return dataclasses.replace(examples, table=pa.concat_tables([examples.table, examples.table]))
 
     with monkeypatch.context() as broken:

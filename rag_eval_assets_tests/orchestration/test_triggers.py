@@ -16,6 +16,7 @@ from rag_eval_assets.errors import ConfigurationError
 from rag_eval_assets.orchestration import triggers
 from rag_eval_assets.orchestration.build import build_definitions, job_name
 from rag_eval_assets.suite.load import LoadedSuite
+from rag_eval_assets_tests.servers.bucket import REGION, S3Server, variables
 
 NOON = dt.datetime(2026, 3, 1, 12, tzinfo=dt.UTC)
 
@@ -49,10 +50,10 @@ class Looking:
 
 @pytest.fixture
 def looking(place, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Looking]:
-    def make(**changes: Any) -> Looking:
+    def make(watch: dict[str, str] | None = None, **changes: Any) -> Looking:
         docs = place.folder / "docs"
         docs.mkdir()
-        config = {"watch": {"folder": str(docs)}, "interval_seconds": 45, "settle_seconds": 30}
+        config = {"watch": watch or {"folder": str(docs)}, "interval_seconds": 45, "settle_seconds": 30}
         suite = place.suite(corpus_sensor=config, **changes)
         sensor = build_definitions([suite]).resolve_sensor_def("tiny_corpus_sensor")
         made = Looking(suite, sensor, place.instance, docs, NOON.timestamp())
@@ -70,6 +71,18 @@ class TestCorpusSensor:
         assert tick.run_requests == []
         assert tick.skip_message.startswith("first look: the corpus is at ")
         assert sensor.look().skip_message.startswith("unchanged at ")
+
+    def test_a_bucket_that_may_not_be_listed_is_a_skip_that_names_the_action(
+        self, looking, s3_server: S3Server, no_aws: pytest.MonkeyPatch
+    ) -> None:
+        bucket = s3_server.bucket()
+        settings = {"AWS_ENDPOINT_URL": s3_server.url, "AWS_DEFAULT_REGION": REGION}
+        for name, value in {**settings, **variables(s3_server.user(None))}.items():
+            no_aws.setenv(name, value)
+        tick = looking({"s3": f"s3://{bucket}/docs/"}).look()
+        assert tick.run_requests == []
+        said = f"the corpus cannot be read: s3:ListBucket on s3://{bucket}/docs/ failed: denied (AccessDenied)"
+        assert tick.skip_message.startswith(said)
 
     def test_a_change_that_stays_gives_one_run_for_today(self, looking) -> None:
         sensor = looking()

@@ -162,6 +162,16 @@ def test_every_number_in_the_event_log_is_finite_and_means_are_plotted(twice: Tw
     assert {"n_examples", "n_errors", "bertscore_f1_mean", "sentence_cosine_mean"} <= plotted["eval_report"]
 
 
+def test_what_people_look_for_stands_first_and_in_a_length_that_can_be_read(twice: Twice) -> None:
+    metadata = twice.records["eval_report"][0].asset_materialization.metadata
+    names = [name for name in metadata if name not in ("n_examples", "n_errors")]
+    assert names[:2] == ["summary", "top_k_match_rate"]
+    assert names[-3:] == ["bytes", "seconds", "dagster/uri"]
+    for name, entry in metadata.items():
+        if isinstance(entry.value, float):
+            assert len(str(entry.value).lstrip("-").replace(".", "").lstrip("0")) <= 7, name
+
+
 def test_previews_are_short_tables_without_anybodys_markup(twice: Twice) -> None:
     previews = {
         name: records[0].asset_materialization.metadata["preview"].value

@@ -13,19 +13,20 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-MAKE = shutil.which("make")
-LINT = ["ruff check", "ruff format --check", "pyright --pythonpath .venv/bin/python"]
+from rag_eval_assets_tests.servers.programs import find_program
 
-pytestmark = pytest.mark.skipif(MAKE is None, reason="GNU make is not installed")
+ROOT = Path(__file__).parents[2]
+INSTALL = ".ci/install-debian-packages"
+LINT = ["ruff check", "ruff format --check", "pyright --pythonpath .venv/bin/python"]
 
 
 def make(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     # What an outer `make test` hands down must not decide what the inner one does.
     outer = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "PYTHON")
     inherited = {name: value for name, value in os.environ.items() if name not in outer}
+    command = [find_program("make"), *arguments]
     return subprocess.run(
-        [str(MAKE), *arguments], cwd=folder, env={**inherited, **variables}, capture_output=True, text=True, check=False
+        command, cwd=folder, env={**inherited, **variables}, capture_output=True, text=True, check=False
     )
 
 
@@ -58,7 +59,7 @@ def planned(folder: Path, target: str) -> str:
     ("target", "commands"),
     [
         ("demo", ["rag-eval run"]),
-        ("test", [*LINT, "python -m pytest -n 3 --dist loadfile --no-loadscope-reorder"]),
+        ("test", [*LINT, INSTALL, "python -m pytest -n 3 --dist loadfile --no-loadscope-reorder"]),
         ("lint", LINT),
         ("ui", ["rag-eval ui"]),
         ("bench", ["python -m benchmarks.scoring --sizes 16 64 250 1000 4000 --out .rag-eval/benchmarks/results.json"]),
@@ -68,7 +69,8 @@ def test_a_target_runs_its_commands_in_order_and_nothing_else_once_installed(
     checkout: Path, target: str, commands: list[str]
 ) -> None:
     pretend_installed(checkout, ".installed-run", ".installed-dev")
-    assert planned(checkout, target).splitlines() == [f".venv/bin/{command}" for command in commands]
+    wanted = [command if command == INSTALL else f".venv/bin/{command}" for command in commands]
+    assert planned(checkout, target).splitlines() == wanted
 
 
 def test_demo_in_a_fresh_clone_makes_the_environment_and_installs_the_offline_extra_alone(checkout: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from rag_eval_assets.report.build import build_report
 from rag_eval_assets.report.html import BINS, CONTEXT_CHARACTERS, histogram, main_values, report_html
+from rag_eval_assets.report.markdown import summary_markdown
 from rag_eval_assets.report.words import EXAMPLE, RETRIEVAL, SCORE
 from rag_eval_assets.report.write import write_report
 from rag_eval_assets.status import AnswerStatus, MatchStatus, ScoreStatus
@@ -48,6 +49,12 @@ class Page(HTMLParser):
 @pytest.fixture
 def page(report, rows) -> Page:
     return Page(report_html(report, rows))
+
+
+def test_few_examples_are_said_to_have_no_interval(report, page: Page) -> None:
+    assert report.answer_similarity_summary.bertscore_f1.ci95 is None
+    assert "none below 20" in page.text
+    assert "> Below 20 examples a figure has no interval." in summary_markdown(report).splitlines()
 
 
 def test_question_reference_and_answer_of_every_example_stand_on_it(report, page: Page) -> None:

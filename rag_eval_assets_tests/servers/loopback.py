@@ -192,9 +192,9 @@ class RagService:
 StartService = Callable[..., RagService]
 
 
-@pytest.fixture
-def rag_service(tmp_path: Path) -> Generator[StartService]:
-    """`rag_service("--light", ...)` starts the example service; by default on a free port."""
+@contextlib.contextmanager
+def example_services(home: Path) -> Generator[StartService]:
+    """`start("--light", ...)` starts the example service, by default on a free port; all stop at the end."""
     running: list[RagService] = []
 
     def start(*flags: str, env: dict[str, str] | None = None) -> RagService:
@@ -203,7 +203,7 @@ def rag_service(tmp_path: Path) -> Generator[StartService]:
             [sys.executable, str(ROOT / "examples" / "rag_service"), *port, *flags],
             stdout=subprocess.PIPE,
             text=True,
-            env={**os.environ, "RAG_EVAL_HOME": str(tmp_path / "service_home"), **(env or {})},
+            env={**os.environ, "RAG_EVAL_HOME": str(home), **(env or {})},
         )
         assert process.stdout is not None
         line = process.stdout.readline()
@@ -211,6 +211,15 @@ def rag_service(tmp_path: Path) -> Generator[StartService]:
         running.append(RagService(process, line.removeprefix("listening on ").strip()))
         return running[-1]
 
-    yield start
-    for service in running:
-        service.stop()
+    try:
+        yield start
+    finally:
+        for service in running:
+            service.stop()
+
+
+@pytest.fixture
+def rag_service(tmp_path: Path) -> Generator[StartService]:
+    """`rag_service("--light", ...)` starts the example service."""
+    with example_services(tmp_path / "service_home") as start:
+        yield start
