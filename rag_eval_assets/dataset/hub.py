@@ -17,12 +17,14 @@ from rag_eval_assets.suite.models import HuggingFaceDataSet
 from rag_eval_assets.weights.hashes import file_sha256
 from rag_eval_assets.weights.hub import HUB_WAYS, numbered
 
+_UNVERIFIED = " (the newest of its main branch, which the first download resolves and keeps in a lock file)"
 
-def hub_files(config: HuggingFaceDataSet, *, lock: Path) -> tuple[str, list[Path]]:
+
+def hub_files(config: HuggingFaceDataSet, *, lock: Path, suite: str = "the suite") -> tuple[str, list[Path]]:
     """The exact revision and the local paths of the split's parquet shards, downloaded where they are not cached.
 
     `revision: unverified` is resolved to a commit once and kept in `lock` beside the suite file, so that later runs
-    read the same bytes.
+    read the same bytes. `suite` is what messages call the file to write another source into.
 
     Raises:
         ConfigurationError: the data set, revision or split does not exist or cannot be reached and is not cached.
@@ -48,9 +50,11 @@ def hub_files(config: HuggingFaceDataSet, *, lock: Path) -> tuple[str, list[Path
         )
     # Its own errors, its HTTP library's, the system's: whichever it is, the data set cannot be had.
     except Exception as error:
-        reason, fix = _why(error, lock if locked else None)
+        reason, fix = _why(error, lock if locked else None, suite)
         raise UnavailableError(
-            f"data set {config.huggingface!r} at revision {revision!r} cannot be had from the hub ({reason})", fix=fix
+            f"split {config.split!r} of data set {config.huggingface!r} at revision {revision!r}"
+            f"{_UNVERIFIED if wanted is None else ''} cannot be had from the hub ({reason})",
+            fix=fix,
         ) from error
     files = sorted(folder.glob(pattern))
     if not files:
@@ -73,7 +77,7 @@ def hub_files(config: HuggingFaceDataSet, *, lock: Path) -> tuple[str, list[Path
     return folder.name, files
 
 
-def _why(error: Exception, lock: Path | None) -> tuple[str, str]:
+def _why(error: Exception, lock: Path | None, suite: str) -> tuple[str, str]:
     """Why the client could not get a data set, in a few words, and what to do; `lock` where it named the revision.
 
     The client wraps what happened first in an error about its cache.
@@ -99,7 +103,8 @@ def _why(error: Exception, lock: Path | None) -> tuple[str, str]:
         reason = "HF_HUB_OFFLINE is set, and the cache lacks it or a part of it"
     else:
         reason = (str(chain[-1]).strip().splitlines() or [""])[0] or type(chain[-1]).__name__
-    return reason, numbered(["download the split's parquet elsewhere and name it with 'file:'", *HUB_WAYS])
+    by_hand = f"download the split's parquet elsewhere and name it with 'file:' in place of 'huggingface:' in {suite}"
+    return reason, numbered([by_hand, *HUB_WAYS])
 
 
 def _locked_revision(config: HuggingFaceDataSet, lock: Path) -> str | None:

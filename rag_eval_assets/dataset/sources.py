@@ -48,7 +48,9 @@ def open_data_sets(suite: LoadedSuite) -> list[OpenDataSet]:
             sources = tuple(open_rows(local_file(suite, file), config.format) for file in config.files)
             name, revision = " + ".join(dict.fromkeys(Path(file).stem for file in config.files)), None
         elif isinstance(config, HuggingFaceDataSet):
-            revision, files = hub_files(config, lock=suite.path.with_name(f"{suite.path.stem}.lock.json"))
+            lock = suite.path.with_name(f"{suite.path.stem}.lock.json")
+            place = f"a copy of the packaged suite {suite.path}" if suite.is_packaged else suite.path.name
+            revision, files = hub_files(config, lock=lock, suite=place)
             name, sources = config.huggingface, tuple(open_rows(file) for file in files)
         else:
             name, revision, sources = "sample", None, (sample_questions(),)
@@ -78,6 +80,13 @@ def pick_columns(source: RowSource, mapping: Columns, *, required: tuple[str, ..
     picked: dict[str, str] = {}
     for role, usual in USUAL_NAMES.items():
         named: str | None = getattr(mapping, role)
+        if role in mapping.left_out:
+            if role in required:
+                raise ConfigurationError(
+                    f"data file {source.name!r}: 'columns: {{{role}: null}}' leaves out the {role}, which is needed",
+                    fix=f"Name its column; the file has {source.shown_columns}",
+                )
+            continue
         if named is not None:
             if named not in source.columns:
                 raise _no_column(source, f"column {shorten(named)} (columns.{role})")

@@ -9,7 +9,7 @@ from typing import Any, cast
 from rag_eval_assets.report.host import package_versions
 from rag_eval_assets.report.schema_origin import Origin
 from rag_eval_assets.settings import Settings
-from rag_eval_assets.suite.load import LoadedSuite, bundled_suites
+from rag_eval_assets.suite.load import LoadedSuite
 
 LEFT_OUT = "<left out: path of a machine>"
 """Stands where a suite names an absolute path: a report names no folder of anybody's machine."""
@@ -29,7 +29,7 @@ def origin(suite: LoadedSuite, limit: int | None) -> Origin:
     return Origin(
         suite=suite.name,
         suite_file=suite.path.name,
-        bundled=suite.path in bundled_suites().values(),
+        bundled=suite.is_packaged,
         suite_sha256=suite.sha256,
         git_revision=git_revision(suite),
         limit=limit,

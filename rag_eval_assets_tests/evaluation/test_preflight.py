@@ -19,7 +19,7 @@ def test_every_need_is_looked_at_although_the_first_is_missing(tmp_path: Path, m
     assert [need.name for need in found] == ["examples", "corpus", "model all-MiniLM-L6-v2"]
     assert all(need.found is None and isinstance(need.problem, ConfigurationError) for need in found)
     with pytest.raises(ConfigurationError, match=r"rows\.jsonl"):
-        require(found)
+        require(found, make.suite(tmp_path))
 
 
 def test_what_is_there_is_described(tmp_path: Path, make) -> None:
@@ -27,7 +27,7 @@ def test_what_is_there_is_described(tmp_path: Path, make) -> None:
     examples, corpus, *_ = needs(make.suite(tmp_path), allow_download=False)
     assert examples.found == "1 example of rows, 1 row excluded"
     assert corpus.found == "1 document"
-    require([examples, corpus])
+    require([examples, corpus], make.suite(tmp_path))
 
 
 def test_a_model_that_target_and_scorers_share_is_looked_at_once(tmp_path: Path, make) -> None:
