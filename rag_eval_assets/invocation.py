@@ -25,7 +25,7 @@ from rag_eval_assets.recording.modes import FROM_THE_COMMAND_LINE, Modes, choose
 from rag_eval_assets.report.schema import Report
 from rag_eval_assets.report.write import WrittenReport
 from rag_eval_assets.suite.load import LoadedSuite
-from rag_eval_assets.wording import counted
+from rag_eval_assets.wording import counted_doing
 
 if TYPE_CHECKING:
     from rag_eval_assets.orchestration.execute import Executed
@@ -140,7 +140,8 @@ def unmet(suite: LoadedSuite, reports: list[WrittenReport]) -> list[EvalError]:
         if count:
             missing.append(
                 RecordingMissingError(
-                    f"{report.target}: {counted(count, 'call')} {'has' if count == 1 else 'have'} no recording; the report says which",
+                    f"{report.target}: {counted_doing(count, 'call', 'has', 'have')} no recording; "
+                    "the report says which",
                     fix=f"Record them: `rag-eval run {suite.argument} --cache auto`",
                 )
             )

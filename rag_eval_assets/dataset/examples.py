@@ -18,7 +18,7 @@ from rag_eval_assets.errors import ConfigurationError
 from rag_eval_assets.suite.load import LoadedSuite
 from rag_eval_assets.suite.models import Where
 from rag_eval_assets.tables import EVAL_EXAMPLES
-from rag_eval_assets.wording import counted
+from rag_eval_assets.wording import counted, counted_doing
 
 CODE_VERSION = "2"
 """Raised whenever the same rows would give another `eval_examples` table."""
@@ -28,6 +28,8 @@ _INVISIBLE = ("Cc", "Cf")  # Unicode's categories: control, format
 
 NUMBER_THEM = "Make the ids unique, or have the rows numbered: 'columns: {id: null}' in the suite"
 """What to do about an id that stands twice."""
+
+CHECK_MAPPING = "Check the column mapping and, if there is one, 'where' under 'datasets'"
 
 ID_ROLES = frozenset({"id", "context_id"})
 """Roles that a column of whole numbers can have; the others need text."""
@@ -183,11 +185,10 @@ def load_examples(suite: LoadedSuite, limit: int | None = None) -> ExampleSet:
     examples = pa.concat_tables(chosen)
     if not examples.num_rows:
         require_rows(opened)
-        without = len(collector.excluded)
+        without = counted_doing(len(collector.excluded), "row", "has", "have")
         raise ConfigurationError(
-            f"suite {suite.name!r}: its data sets hold no example "
-            f"({counted(without, 'row')} {'has' if without == 1 else 'have'} no question)",
-            fix="Check the column mapping and, if there is one, 'where' under 'datasets'",
+            f"suite {suite.name!r}: its data sets hold no example ({without} no question)",
+            fix=CHECK_MAPPING,
         )
     kept = examples[:limit]
     hashes: list[Any] = kept["row_sha256"].to_pylist()

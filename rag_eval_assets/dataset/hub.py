@@ -136,8 +136,8 @@ def _require_all_shards(config: HuggingFaceDataSet, files: list[Path]) -> None:
     announced = max((int(found[1]) for found in counted), default=0)
     if len(counted) < announced:
         raise ConfigurationError(
-            f"data set {config.huggingface!r}: {len(counted)} of the {announced} files of split {config.split!r} are "
-            "in the cache",
+            f"data set {config.huggingface!r}: of the {announced} files of split {config.split!r} {len(counted)} "
+            f"{'is' if len(counted) == 1 else 'are'} in the cache",
             fix="Connect once so that the others are downloaded",
         )
 

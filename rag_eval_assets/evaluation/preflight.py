@@ -58,7 +58,8 @@ def model_needs(suite: LoadedSuite, *, allow_download: bool = True) -> list[Need
 def variable_needs(suite: LoadedSuite) -> list[Need]:
     """Look at the environment variables that calls read. No part of `needs`: replayed calls do without them."""
 
-    def read(variable: str, where: str) -> str:
+    def read(variable: str) -> str:
+        where = " and ".join(named[variable])
         if secret_value(variable) is None:
             raise UnavailableError(f"not set; {where} reads it for every call that is not replayed")
         return f"set, for {where}"
@@ -66,10 +67,7 @@ def variable_needs(suite: LoadedSuite) -> list[Need]:
     named: dict[str, list[str]] = {}
     for variable, where in _variables(suite):
         named.setdefault(variable, []).append(where)
-    return [
-        _look(suite, f"variable {variable}", lambda name=variable, where=" and ".join(places): read(name, where))
-        for variable, places in named.items()
-    ]
+    return [_look(suite, f"variable {variable}", lambda variable=variable: read(variable)) for variable in named]
 
 
 def report_needs(suite: LoadedSuite) -> list[Need]:

@@ -84,5 +84,6 @@ def _as_in_a_file(settings: dict[str, Any]) -> dict[str, Any]:
     """A report fills in what its suite does not say, but a column that is null in a suite file says something."""
     datasets: list[dict[str, Any]] = [dict(given) for given in settings.get("datasets", [])]
     for given in datasets:
-        given["columns"] = {role: name for role, name in (given.get("columns") or {}).items() if name is not None}
+        columns: dict[str, Any] = given.get("columns") or {}
+        given["columns"] = {role: name for role, name in columns.items() if name is not None}
     return {**settings, "datasets": datasets}

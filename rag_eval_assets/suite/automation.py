@@ -40,9 +40,7 @@ class Watch(SuiteModel):
 
     file: str | None = Field(None, min_length=1, description="A file, relative to the suite file.")
     folder: str | None = Field(None, min_length=1, description="A folder with all that is below it.")
-    huggingface: str | None = Field(
-        None, pattern=HUB_ID, description="A data set on the hub, `owner/name`."
-    )
+    huggingface: str | None = Field(None, pattern=HUB_ID, description="A data set on the hub, `owner/name`.")
     revision: str | None = Field(None, min_length=1, description="With `huggingface`: the branch or tag to follow.")
     url: str | None = Field(
         None, pattern=WEB_ADDRESS, description="An address whose answer says which version the corpus has."
@@ -55,9 +53,7 @@ class Watch(SuiteModel):
     token_env: str | None = Field(
         None, pattern=VARIABLE, description="With `url`: environment variable of a bearer token."
     )
-    s3: str | None = Field(
-        None, pattern=S3_PLACE, description="A bucket and prefix, `s3://bucket/prefix`."
-    )
+    s3: str | None = Field(None, pattern=S3_PLACE, description="A bucket and prefix, `s3://bucket/prefix`.")
 
     @model_validator(mode="after")
     def _one_source(self) -> Watch:

@@ -21,9 +21,7 @@ QUESTION = "{question}"
 FROM_ENVIRONMENT = "from the environment"
 """Tag of a header's value that is no text; it stands in no file, but in pydantic's places of faults."""
 
-Pointer = Annotated[
-    str, Field(pattern=POINTER, description="JSON pointer (RFC 6901), such as /choices/0/text.")
-]
+Pointer = Annotated[str, Field(pattern=POINTER, description="JSON pointer (RFC 6901), such as /choices/0/text.")]
 
 
 class Chunking(SuiteModel):

@@ -149,13 +149,13 @@ class _Asking:
         if alike and errors >= min(DEAD_AFTER, asked):
             raise InfrastructureError(
                 f"the first {errors} calls all failed ({error.kind}): {error}",
-                fix="The target looks dead, so the stage stopped; nothing was committed, and a new run resumes",
+                fix="The target looks dead, so the stage stopped; nothing was committed. Run again once it answers",
             )
         rate = self.options.max_error_rate
         if rate is not None and errors > rate * total:
             raise InfrastructureError(
                 f"{errors} of {total} calls have failed, more than run.max_error_rate {rate} allows; the last: {error}",
-                fix="Nothing was committed; a new run resumes with the answers that arrived",
+                fix="Nothing was committed; the same command again keeps the answers that arrived",
             )
 
     def _row(self, answer: Answer) -> dict[str, Any]:

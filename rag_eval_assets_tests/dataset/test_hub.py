@@ -140,5 +140,5 @@ def test_a_cache_with_only_some_of_the_files_is_not_taken_for_the_whole(
 ) -> None:
     names = [f"data/test-0000{number}-of-00003{fingerprint}.parquet" for number in (1, 0)]
     cache_revision(home, COMMIT, {names[0]: ["b"], names[1]: ["a"]})
-    assert "2 of the 3 files of split 'test' are in the cache" in look(home)["error"]
+    assert "of the 3 files of split 'test' 2 are in the cache" in look(home)["error"]
     assert not lock.exists()
