@@ -122,7 +122,9 @@ def test_a_tag_is_reported_as_the_commit_that_it_stands_for(home: Path) -> None:
 
 def test_an_empty_cache_is_one_line_with_the_data_set_the_revision_and_three_ways(home: Path, lock: Path) -> None:
     error = look(home, COMMIT)["error"]
-    assert error.startswith(f"data set 'somebody/questions' at revision '{COMMIT}' cannot be had from the hub (")
+    assert error.startswith(
+        f"split 'test' of data set 'somebody/questions' at revision '{COMMIT}' cannot be had from the hub ("
+    )
     assert all(way in error for way in ("name it with 'file:'", "name its folder with HF_HOME", "HF_HUB_OFFLINE unset"))
     assert "\n" not in error
     assert "'unverified'" in look(home)["error"]
