@@ -168,7 +168,8 @@ def test_a_cache_that_lacks_a_shard_is_completed_when_connected_and_refused_when
 def test_a_revision_that_is_not_there_is_named_and_nothing_is_locked(hub: Any, look: Any, tmp_path: Path) -> None:
     hub.publish(COMMIT, {"data/test-00000-of-00001.parquet": parquet("a")})
     assert look("v9")["error"] == (
-        "split 'test' of data set 'somebody/questions' at revision 'v9' cannot be had from the hub (it has no such revision). "
+        "split 'test' of data set 'somebody/questions' at revision 'v9' cannot be had from the hub "
+        "(it has no such revision). "
         "Check 'revision'"
     )
     assert not (tmp_path / "hub.lock.json").exists()
