@@ -25,6 +25,7 @@ from rag_eval_assets.recording.modes import FROM_THE_COMMAND_LINE, Modes, choose
 from rag_eval_assets.report.schema import Report
 from rag_eval_assets.report.write import WrittenReport
 from rag_eval_assets.suite.load import LoadedSuite
+from rag_eval_assets.wording import counted_doing
 
 if TYPE_CHECKING:
     from rag_eval_assets.orchestration.execute import Executed
@@ -101,7 +102,7 @@ def run_request(
     """
     from rag_eval_assets.evaluation.preflight import needs, require
 
-    require(needs(request.suite, offline=request.modes.offline))
+    require(needs(request.suite, offline=request.modes.offline), request.suite)
     from rag_eval_assets.orchestration.execute import execute  # Dagster takes seconds to import
 
     try:
@@ -139,8 +140,9 @@ def unmet(suite: LoadedSuite, reports: list[WrittenReport]) -> list[EvalError]:
         if count:
             missing.append(
                 RecordingMissingError(
-                    f"{report.target}: {count} calls have no recording; the report names them",
-                    fix=f"Record them: `rag-eval run {suite.path.name} --cache auto`",
+                    f"{report.target}: {counted_doing(count, 'call', 'has', 'have')} no recording; "
+                    "the report says which",
+                    fix=f"Record them: `rag-eval run {suite.argument} --cache auto`",
                 )
             )
         quality.extend(

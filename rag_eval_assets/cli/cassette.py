@@ -17,6 +17,7 @@ from rag_eval_assets.recording.cassette.entry import Entry
 from rag_eval_assets.recording.request import embeddings_identity, request_key
 from rag_eval_assets.suite.load import load_suite
 from rag_eval_assets.terminal import sanitize
+from rag_eval_assets.wording import counted
 
 app = typer.Typer(help="Look at recorded calls, compare them, keep them in order.", no_args_is_help=True)
 
@@ -109,16 +110,16 @@ def verify(
             lambda entry: not entry.key.startswith(beginnings),
             lambda damage: not (drop_unreadable if damage.key is None else damage.key.startswith(beginnings)),
         )
-        _say(f"dropped {gone} lines")
+        _say(f"dropped {counted(gone, 'line')}")
     found = list(review.problems(folder))
     for problem in found:
         _say(f"{problem.place}: {problem.what} (key {problem.key or 'unknown'})")
     if found:
         raise RecordingMissingError(
-            f"{len(found)} problems in {folder.name}",
+            f"{counted(len(found), 'problem')} in {folder.name}",
             fix="Restore the lines from the version control, or drop their keys (--drop KEY) and record them again",
         )
-    _say(f"{folder.name}: {len(review.entries_of(folder))} recordings, all whole")
+    _say(f"{folder.name}: {counted(len(review.entries_of(folder)), 'recording')}, all whole")
 
 
 @app.command()
@@ -139,7 +140,7 @@ def prune(
         _say(f"- {entry.key[:_SHORT_KEY]}  {review.kind_of(entry)}  {_excerpt(entry)}")
     if unused and not dry_run:
         review.rewrite(folder, used, lambda _: True)
-    _say(f"{len(unused)} recordings {'would go' if dry_run else 'dropped'}")
+    _say(f"{counted(len(unused), 'recording')} {'would go' if dry_run else 'dropped'}")
 
 
 @app.command()
@@ -153,7 +154,7 @@ def merge(
     """Take other cassettes into one, or only sort it, as after a merge of two branches."""
     folder = find(into)
     changed = review.merge(folder, [find(other) for other in others or []], review.PREFER[prefer] if prefer else None)
-    _say(f"{folder.name}: {len(changed)} files changed")
+    _say(f"{folder.name}: {counted(len(changed), 'file')} changed")
 
 
 @app.command()

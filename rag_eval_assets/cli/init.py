@@ -21,7 +21,9 @@ def init(
     question: Annotated[str | None, typer.Option(metavar="COLUMN", help="Column of the question.")] = None,
     answer: Annotated[str | None, typer.Option(metavar="COLUMN", help="Column of the reference answer.")] = None,
     context: Annotated[str | None, typer.Option(metavar="COLUMN", help="Column of the context.")] = None,
-    id_: Annotated[str | None, typer.Option("--id", metavar="COLUMN", help="Column of the id.")] = None,
+    id_: Annotated[
+        str | None, typer.Option("--id", metavar="COLUMN", help="Column of the id; '' numbers the rows.")
+    ] = None,
     documents: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Documents to retrieve from (columns id, text); by default the contexts."),
@@ -38,7 +40,10 @@ def init(
             file.write(starter.text)
     except FileExistsError as error:
         raise ConfigurationError(
-            f"{str(path)!r} exists already", fix=f"Run it (rag-eval run {path}), or write another with --output FILE"
+            f"{str(path)!r} exists already",
+            fix=f"Run it (rag-eval run {path}), or write another with --output FILE"
+            if path.suffix in (".yaml", ".yml")
+            else "Write another with --output FILE",
         ) from error
     except OSError as error:
         raise InfrastructureError(f"{str(path)!r} cannot be written ({error.strerror})") from error
@@ -47,5 +52,6 @@ def init(
     lines += [f"  {role.replace('_', ' '):<17} {column}" for role, column in columns.items()]
     if starter.excluded:
         lines.append(f"  {counted(starter.excluded, 'row')} without a question left out")
+    lines += [f"  {gap}" for gap in starter.gaps]
     for line in [*lines, f"next: rag-eval run {path}"]:
         stdout().print(sanitize(line), markup=False, soft_wrap=True)

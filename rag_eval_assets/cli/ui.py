@@ -18,6 +18,9 @@ from rag_eval_assets.suite.load import load_suites
 LOCATION = ("-m", "rag_eval_assets.definitions")
 """The code location that is opened, as options of `dagster dev`."""
 
+SUPERSEDED = "ignore:Function `dev_command` is superseded"
+"""Filter of Python's warnings for what Dagster says of its command, which a person who runs ours cannot change."""
+
 
 def ui(
     suites: Annotated[
@@ -36,8 +39,10 @@ def ui(
     # For the process that this one becomes.
     os.environ.update(RAG_EVAL_HOME=str(home.root), DAGSTER_HOME=str(dagster_home(home)))
     os.environ.setdefault("DAGSTER_DISABLE_TELEMETRY", "1")
+    os.environ["PYTHONWARNINGS"] = ",".join(filter(None, (os.environ.get("PYTHONWARNINGS"), SUPERSEDED)))
     with shared_instance(home, tell=lambda text: stderr().print(text, markup=False, soft_wrap=True)):
-        stderr().print(f"suites: {names}\nhistory: {home.root}\nopen http://127.0.0.1:{port}", markup=False)
+        told = f"suites: {names}\nhistory: {home.root}\nstarting; in half a minute open http://127.0.0.1:{port}"
+        stderr().print(f"{told} (Ctrl-C ends it)", markup=False, soft_wrap=True)
     # A shell's background job ignores SIGINT, and Dagster would pass that on to its children, which nothing could
     # then stop; this process becomes Dagster, with the default handlers.
     signal.signal(signal.SIGINT, signal.SIG_DFL)

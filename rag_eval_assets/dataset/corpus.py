@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from rag_eval_assets.canonical import is_unicode, sequence_hash, text_hash
-from rag_eval_assets.dataset.examples import context_document_id, is_blank, read_roles
+from rag_eval_assets.dataset.examples import context_document_id, is_blank, read_roles, require_rows
 from rag_eval_assets.dataset.packaged import sample_documents
 from rag_eval_assets.dataset.rows import open_rows, shorten
 from rag_eval_assets.dataset.sources import local_file, open_data_sets
@@ -71,6 +71,8 @@ def load_corpus(suite: LoadedSuite, *, offline: bool = False) -> DocumentSet:
         documents = _read_documents(sample_documents() if corpus.file is None else local_file(suite, corpus.file))
     made = DocumentSet(tuple(documents))
     if not made.documents:
+        if corpus.source == "contexts":
+            require_rows(open_data_sets(suite))
         raise ConfigurationError(
             f"suite {suite.name!r}: its corpus ({corpus.source}) holds no document with text",
             fix="Check 'corpus' and, for contexts, the column mapping under 'datasets'",

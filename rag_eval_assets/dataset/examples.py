@@ -18,12 +18,18 @@ from rag_eval_assets.errors import ConfigurationError
 from rag_eval_assets.suite.load import LoadedSuite
 from rag_eval_assets.suite.models import Where
 from rag_eval_assets.tables import EVAL_EXAMPLES
+from rag_eval_assets.wording import counted, counted_doing
 
 CODE_VERSION = "2"
 """Raised whenever the same rows would give another `eval_examples` table."""
 
 
 _INVISIBLE = ("Cc", "Cf")  # Unicode's categories: control, format
+
+NUMBER_THEM = "Make the ids unique, or have the rows numbered: 'columns: {id: null}' in the suite"
+"""What to do about an id that stands twice."""
+
+CHECK_MAPPING = "Check the column mapping and, if there is one, 'where' under 'datasets'"
 
 ID_ROLES = frozenset({"id", "context_id"})
 """Roles that a column of whole numbers can have; the others need text."""
@@ -59,6 +65,17 @@ class ExampleSet:
     revision: str | None
     total: int
     selection: str | None
+
+    def gaps(self) -> list[str]:
+        """What rows lack that are asked all the same, and what is left out for them, in words."""
+        blank = {
+            role: [text is None or is_blank(str(text)) for text in self.table[role].to_pylist()]
+            for role in ("reference_answer", "context", "context_id")
+        }
+        no_reference = sum(blank["reference_answer"])
+        no_context = sum(map(all, zip(blank["context"], blank["context_id"], strict=True)))
+        told = [(no_reference, "reference answer", "not scored"), (no_context, "context", "not judged for retrieval")]
+        return [f"{counted(n, 'row')} without a {what}: asked, but {left_out}" for n, what, left_out in told if n]
 
     def facts(self) -> dict[str, Any]:
         """What the report says of the data set beside the rows, as JSON."""
@@ -101,7 +118,7 @@ class _Collector:
         if example_id in self.places:
             raise ConfigurationError(
                 f"example id {shorten(example_id)} stands twice: {self.places[example_id]} and {place}",
-                fix="Make the ids unique, or leave the id column out to have them numbered",
+                fix=NUMBER_THEM,
             )
         self.places[example_id] = place
         reference, context = values.get("reference_answer"), values.get("context")
@@ -168,9 +185,11 @@ def load_examples(suite: LoadedSuite, limit: int | None = None, *, offline: bool
         chosen.append(choose(collector.take(), data_set.random_sample, data_set.limit))
     examples = pa.concat_tables(chosen)
     if not examples.num_rows:
+        require_rows(opened)
+        without = counted_doing(len(collector.excluded), "row", "has", "have")
         raise ConfigurationError(
-            f"suite {suite.name!r}: its data sets hold no example ({len(collector.excluded)} rows have no question)",
-            fix="Check the column mapping and, if there is one, 'where' under 'datasets'",
+            f"suite {suite.name!r}: its data sets hold no example ({without} no question)",
+            fix=CHECK_MAPPING,
         )
     kept = examples[:limit]
     hashes: list[Any] = kept["row_sha256"].to_pylist()
@@ -184,6 +203,19 @@ def load_examples(suite: LoadedSuite, limit: int | None = None, *, offline: bool
         total=examples.num_rows,
         selection="; ".join(filter(None, (describe(d.where, d.random_sample, d.limit) for d in opened))) or None,
     )
+
+
+def require_rows(opened: list[OpenDataSet]) -> None:
+    """Raise ConfigurationError where no file of the data sets has a row: to be asked where nothing came of them."""
+    sources = [source for data_set in opened for source in data_set.sources]
+    if all(next(source.read([]), None) is None for source in sources):
+        names = " and ".join(repr(source.name) for source in sources)
+        raise ConfigurationError(
+            f"data file {names} has a header and no row"
+            if len(sources) == 1
+            else f"data files {names} have a header and no row",
+            fix="Write the questions below the header",
+        )
 
 
 def _prefixes(sources: list[RowSource]) -> dict[int, str]:

@@ -17,14 +17,18 @@ from rag_eval_assets.suite.models import HuggingFaceDataSet
 from rag_eval_assets.weights.hashes import file_sha256
 from rag_eval_assets.weights.hub import HUB_WAYS, numbered
 
+_UNVERIFIED = " (the newest of its main branch, which the first download resolves and keeps in a lock file)"
 
-def hub_files(config: HuggingFaceDataSet, *, lock: Path, offline: bool = False) -> tuple[str, list[Path]]:
+
+def hub_files(
+    config: HuggingFaceDataSet, *, lock: Path, suite: str = "the suite", offline: bool = False
+) -> tuple[str, list[Path]]:
     """The exact revision and the local paths of the split's parquet shards, downloaded where they are not cached.
 
     With `offline`, as in a replay, the hub is not asked: the cache has them all, or they cannot be had.
 
     `revision: unverified` is resolved to a commit once and kept in `lock` beside the suite file, so that later runs
-    read the same bytes.
+    read the same bytes. `suite` is what messages call the file to write another source into.
 
     Raises:
         ConfigurationError: the data set, revision or split does not exist or cannot be reached and is not cached.
@@ -51,9 +55,11 @@ def hub_files(config: HuggingFaceDataSet, *, lock: Path, offline: bool = False) 
         )
     # Its own errors, its HTTP library's, the system's: whichever it is, the data set cannot be had.
     except Exception as error:
-        reason, fix = _why(error, lock if locked else None, offline=offline)
+        reason, fix = _why(error, lock if locked else None, suite, offline=offline)
         raise UnavailableError(
-            f"data set {config.huggingface!r} at revision {revision!r} cannot be had from the hub ({reason})", fix=fix
+            f"split {config.split!r} of data set {config.huggingface!r} at revision {revision!r}"
+            f"{_UNVERIFIED if wanted is None else ''} cannot be had from the hub ({reason})",
+            fix=fix,
         ) from error
     files = sorted(folder.glob(pattern))
     if not files:
@@ -76,7 +82,7 @@ def hub_files(config: HuggingFaceDataSet, *, lock: Path, offline: bool = False) 
     return folder.name, files
 
 
-def _why(error: Exception, lock: Path | None, *, offline: bool) -> tuple[str, str]:
+def _why(error: Exception, lock: Path | None, suite: str, *, offline: bool) -> tuple[str, str]:
     """Why the client could not get a data set, in a few words, and what to do; `lock` where it named the revision.
 
     The client wraps what happened first in an error about its cache.
@@ -106,7 +112,8 @@ def _why(error: Exception, lock: Path | None, *, offline: bool) -> tuple[str, st
         reason = "HF_HUB_OFFLINE is set, and the cache lacks it or a part of it"
     else:
         reason = (str(chain[-1]).strip().splitlines() or [""])[0] or type(chain[-1]).__name__
-    return reason, numbered(["download the split's parquet elsewhere and name it with 'file:'", *HUB_WAYS])
+    by_hand = f"download the split's parquet elsewhere and name it with 'file:' in place of 'huggingface:' in {suite}"
+    return reason, numbered([by_hand, *HUB_WAYS])
 
 
 def _locked_revision(config: HuggingFaceDataSet, lock: Path) -> str | None:
@@ -138,8 +145,8 @@ def _require_all_shards(config: HuggingFaceDataSet, files: list[Path]) -> None:
     announced = max((int(found[1]) for found in counted), default=0)
     if len(counted) < announced:
         raise ConfigurationError(
-            f"data set {config.huggingface!r}: {len(counted)} of the {announced} files of split {config.split!r} are "
-            "in the cache",
+            f"data set {config.huggingface!r}: of the {announced} files of split {config.split!r} {len(counted)} "
+            f"{'is' if len(counted) == 1 else 'are'} in the cache",
             fix="Connect once so that the others are downloaded",
         )
 

@@ -14,6 +14,7 @@ HEAD_BYTES = 4096
 """How many bytes of a file are looked at."""
 
 _DECOMPRESS = "Decompress it first"
+NAME_PARQUET = "Name it with 'format: parquet'"
 _AS_UTF8 = "Save it as UTF-8"
 _AS_CSV = "Save its sheet as CSV in UTF-8"
 
@@ -55,20 +56,23 @@ def _looks_like(kind: str | None, head: bytes) -> tuple[str, str] | None:
             return what, fix
     # With the NUL, since a column of a CSV may be called PAR1.
     if head.startswith(b"PAR1") and b"\x00" in head:
-        return None if kind == "parquet" else ("is parquet", "Name it with 'format: parquet'")
+        return None if kind == "parquet" else ("is parquet", NAME_PARQUET)
     if _is_utf16(head):
         return "is UTF-16 text", _AS_UTF8
     text = head.removeprefix(codecs.BOM_UTF8).lstrip()
     if re.match(rb"<(!doctype\s+)?html\b", text, re.IGNORECASE):
         return "is an HTML page", "A download may have saved an error page in its place"
-    return _not_json_lines(text) if kind == "jsonl" else None
+    return _not_json_lines(text) if kind in ("jsonl", None) else None
 
 
 def _not_json_lines(text: bytes) -> tuple[str, str] | None:
     if text.startswith(b"["):
-        return "begins with a JSON array", "Write one JSON object per line, as 'jq -c .[]' does"
+        return "begins with a JSON array", "Write one JSON object per line into a .jsonl file, as 'jq -c .[]' does"
     if re.match(rb"\{\s*?\n", text):
-        return "holds JSON spread over several lines", "Write one JSON object per line, as 'jq -c .' does"
+        return (
+            "holds JSON spread over several lines",
+            "Write one JSON object per line into a .jsonl file, as 'jq -c .' does",
+        )
     return None
 
 

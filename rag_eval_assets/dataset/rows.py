@@ -20,9 +20,14 @@ import pyarrow as pa
 from rag_eval_assets.dataset.lookalikes import HEAD_BYTES, other_separator, refuse_lookalike
 from rag_eval_assets.errors import ConfigurationError
 from rag_eval_assets.storage.parquet import column_types, is_text, iter_rows
+from rag_eval_assets.wording import counted
 
 BATCH_ROWS = 1_000
 """Rows that are in memory as Python objects at a time while a file is read."""
+
+CHECK_FILE = "Check the suite's 'file'"
+NAME_FORMAT = "Name it with 'format: parquet', 'jsonl' or 'csv'"
+MAP_ANOTHER = "Map another column"
 
 _CSV_QUOTES = "A cell with commas, quotes or line ends stands in quotes, and a quote inside it is written twice"
 _SAVE_AS_UTF8 = "Save it as UTF-8; it may be in Windows-1252 or Latin-1"
@@ -105,7 +110,7 @@ def open_rows(path: Path, kind: str | None = None) -> RowSource:
     except OSError as error:  # a folder that may not be entered, a name too long, no permission
         raise _unreadable(path, "a file", error) from error
     if problem is not None:
-        raise ConfigurationError(f"data file {str(path)!r} {problem}", fix="Check the suite's 'file'")
+        raise ConfigurationError(f"data file {str(path)!r} {problem}", fix=CHECK_FILE)
     known = {".parquet": "parquet", ".pq": "parquet", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv"}
     kind = kind or known.get(path.suffix.lower())
     refuse_lookalike(path.name, kind, head)
@@ -113,7 +118,7 @@ def open_rows(path: Path, kind: str | None = None) -> RowSource:
     if kind not in openers:
         raise ConfigurationError(
             f"data file {path.name!r}: ending {path.suffix!r} says no known kind",
-            fix="Name it with 'format: parquet', 'jsonl' or 'csv'",
+            fix=NAME_FORMAT,
         )
     return openers[kind](path)
 
@@ -250,7 +255,8 @@ def _open_csv(path: Path) -> RowSource:
                 continue
             if len(cells) != len(columns):
                 raise ConfigurationError(
-                    f"data file {path.name!r} line {line}: {len(cells)} cells, but the first line names {len(columns)}"
+                    f"data file {path.name!r} line {line}: {counted(len(cells), 'cell')}, but the first line names "
+                    f"{len(columns)}"
                 )
             row = dict(zip(columns, cells, strict=True))
             yield RawRow(number, f"line {line}", {name: row[name] or None for name in wanted})
@@ -281,9 +287,7 @@ def _unreadable(path: Path, kind: str, error: BaseException, fix: str | None = N
 
 
 def _not_text(source: str, column: str, dtype: str) -> ConfigurationError:
-    return ConfigurationError(
-        f"data file {source!r}: column {column!r} holds {dtype}, not text", fix="Map another column"
-    )
+    return ConfigurationError(f"data file {source!r}: column {column!r} holds {dtype}, not text", fix=MAP_ANOTHER)
 
 
 def _reason(error: BaseException) -> str:

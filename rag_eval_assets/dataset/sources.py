@@ -49,7 +49,8 @@ def open_data_sets(suite: LoadedSuite, *, offline: bool = False) -> list[OpenDat
             name, revision = " + ".join(dict.fromkeys(Path(file).stem for file in config.files)), None
         elif isinstance(config, HuggingFaceDataSet):
             lock = suite.path.with_name(f"{suite.path.stem}.lock.json")
-            revision, files = hub_files(config, lock=lock, offline=offline)
+            place = f"a copy of the packaged suite {suite.path}" if suite.is_packaged else suite.path.name
+            revision, files = hub_files(config, lock=lock, suite=place, offline=offline)
             name, sources = config.huggingface, tuple(open_rows(file) for file in files)
         else:
             name, revision, sources = "sample", None, (sample_questions(),)
@@ -79,6 +80,13 @@ def pick_columns(source: RowSource, mapping: Columns, *, required: tuple[str, ..
     picked: dict[str, str] = {}
     for role, usual in USUAL_NAMES.items():
         named: str | None = getattr(mapping, role)
+        if role in mapping.left_out:
+            if role in required:
+                raise ConfigurationError(
+                    f"data file {source.name!r}: 'columns: {{{role}: null}}' leaves out the {role}, which is needed",
+                    fix=f"Name its column; the file has {source.shown_columns}",
+                )
+            continue
         if named is not None:
             if named not in source.columns:
                 raise _no_column(source, f"column {shorten(named)} (columns.{role})")

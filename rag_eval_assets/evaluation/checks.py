@@ -16,6 +16,7 @@ from rag_eval_assets.report.spool import receipts
 from rag_eval_assets.scoring.base import value_names
 from rag_eval_assets.status import AnswerStatus, ScoreStatus
 from rag_eval_assets.tables import EVAL_EXAMPLES, GENERATED_ANSWERS, TableSpec
+from rag_eval_assets.wording import counted, counted_doing
 
 RANGE_SLACK = 1e-6
 """Rounding in single precision may put a cosine of equal texts this far above 1."""
@@ -44,12 +45,15 @@ def check_contract(evaluation: Evaluation, spec: TableSpec, target: str | None) 
         twice = [str(row[0]) for row, count in rows.items() if count > 1]
         if twice:
             figures: dict[str, float] = {"twice": len(twice), "bound": 0}
-            return CheckOutcome(False, f"{len(twice)} keys stand more than once", figures, twice[:WORST])
+            said = f"{counted_doing(len(twice), 'key', 'stands', 'stand')} more than once"
+            return CheckOutcome(False, said, figures, twice[:WORST])
         if spec.name != EVAL_EXAMPLES.name and names[0] == "example_id":
             faults, worst = _differences_from_examples(evaluation, {str(row[0]) for row in rows})
     if faults:
         return CheckOutcome(False, "; ".join(faults), {"faults": len(faults), "bound": 0}, worst)
-    return CheckOutcome(True, f"{table.num_rows} rows as declared", {"rows": table.num_rows, "faults": 0, "bound": 0})
+    return CheckOutcome(
+        True, f"{counted(table.num_rows, 'row')} as declared", {"rows": table.num_rows, "faults": 0, "bound": 0}
+    )
 
 
 def check_error_rate(evaluation: Evaluation, target: str) -> CheckOutcome:
@@ -79,7 +83,7 @@ def check_scores(evaluation: Evaluation, spec: TableSpec, target: str) -> CheckO
         not bad,
         f"{len(bad)} of {table.num_rows} rows have values that do not fit their status or range"
         if bad
-        else f"{table.num_rows} rows sound",
+        else f"{counted(table.num_rows, 'row')} sound",
         {"unsound": len(bad), "bound": 0},
         bad[:WORST],
     )
@@ -129,7 +133,10 @@ def _differences_from_examples(evaluation: Evaluation, ids: set[str]) -> tuple[l
     examples = evaluation.store.read(evaluation.key(EVAL_EXAMPLES.name), ["example_id"])
     expected = {str(example_id) for example_id in examples.column("example_id").to_pylist()}
     missing, unknown = sorted(expected - ids), sorted(ids - expected)
-    faults = [f"{len(missing)} examples have no row" if missing else "", f"{len(unknown)} rows have no example"]
+    faults = [
+        f"{counted_doing(len(missing), 'example', 'has', 'have')} no row",
+        f"{counted_doing(len(unknown), 'row', 'has', 'have')} no example",
+    ]
     told = [fault for fault, there in zip(faults, (missing, unknown), strict=True) if there]
     return told, [*missing, *unknown][:WORST]
 

@@ -55,7 +55,7 @@ class Evaluation:
         mode = self.modes.target if name == "target" else self.modes.embeddings
         folder = self.suite.cassette_folder or self.home.cassette(self.suite.slug)
         # The file's name alone, since the words end up in tables, where no path of this machine belongs.
-        return open_channel(name, mode, folder, record_with=f"`rag-eval run {self.suite.path.name} --cache auto`")
+        return open_channel(name, mode, folder, record_with=f"`rag-eval run {self.suite.argument} --cache auto`")
 
     def key(self, table: str, target: str | None = None) -> TableKey:
         """Key of a table of this evaluation; `target` is a target's name in the suite."""

@@ -6,10 +6,14 @@ import re
 from pathlib import Path
 from typing import Any, cast
 
+from rag_eval_assets.errors import ConfigurationError
 from rag_eval_assets.report.host import package_versions
 from rag_eval_assets.report.schema_origin import Origin
 from rag_eval_assets.settings import Settings
-from rag_eval_assets.suite.load import LoadedSuite, bundled_suites
+from rag_eval_assets.storage.store import made_by_of
+from rag_eval_assets.suite.load import LoadedSuite
+from rag_eval_assets.suite.names import SAMPLE_SUFFIX
+from rag_eval_assets.tables import EVAL_EXAMPLES
 
 LEFT_OUT = "<left out: path of a machine>"
 """Stands where a suite names an absolute path: a report names no folder of anybody's machine."""
@@ -29,7 +33,7 @@ def origin(suite: LoadedSuite, limit: int | None) -> Origin:
     return Origin(
         suite=suite.name,
         suite_file=suite.path.name,
-        bundled=suite.path in bundled_suites().values(),
+        bundled=suite.is_packaged,
         suite_sha256=suite.sha256,
         git_revision=git_revision(suite),
         limit=limit,
@@ -45,6 +49,25 @@ def made_by(suite: LoadedSuite) -> dict[str, Any]:
         "git_revision": git_revision(suite),
         "packages": package_versions(),
     }
+
+
+def require_own_tables(tables: Path, suite: LoadedSuite) -> None:
+    """Raise ConfigurationError where another suite's tables lie in the folder that this one's go to.
+
+    Different names can have one slug, and who runs one suite at a time loads none that `check_distinct` could compare.
+    Looks at the newest table of examples, in a folder of the whole evaluation and of samples.
+    """
+    for namespace in (suite.slug, suite.slug + SAMPLE_SUFFIX):
+        folder = tables / namespace
+        newest = max(folder.glob(f"{EVAL_EXAMPLES.name}/run_date=*/*.parquet"), default=None)
+        owner = None if newest is None else made_by_of(newest).get("suite")
+        if owner not in (None, suite.name):
+            raise ConfigurationError(
+                f"suite {suite.name!r} ({suite.path.name}) keeps its tables in {folder}, where those of suite "
+                f"{owner!r} lie",
+                fix="Give this suite another 'name', or another RAG_EVAL_HOME; if it is the same suite under a new "
+                f"name, keep the old one with 'name: {owner}'",
+            )
 
 
 def git_revision(suite: LoadedSuite) -> str | None:

@@ -12,6 +12,7 @@ from rag_eval_assets.report.delivery import Outcome, deliver
 from rag_eval_assets.report.spool import Parcel, receipts, waiting
 from rag_eval_assets.settings import Settings
 from rag_eval_assets.storage.s3_names import S3Bucket
+from rag_eval_assets.wording import counted
 
 
 def push(home: Home, run_ids: Sequence[str], reporter: Reporter) -> Generator[str | InfrastructureError]:
@@ -35,7 +36,7 @@ def push(home: Home, run_ids: Sequence[str], reporter: Reporter) -> Generator[st
     if not parcels and not run_ids:
         last = list(delivered.values())[-1:]
         yield "nothing waits" + "".join(
-            f"; already there: {len(delivered)} reports, the last {receipt['report']}" for receipt in last
+            f"; already there: {counted(len(delivered), 'report')}, the last {receipt['report']}" for receipt in last
         )
     for run_id in run_ids or list(parcels):
         parcel = parcels.get(run_id)

@@ -65,7 +65,7 @@ def _answers(suite: LoadedSuite, evaluation: Evaluation) -> Iterator[str]:
         if not dates:
             raise ConfigurationError(
                 f"target {target!r} has no answers here, so which embeddings it uses is not known",
-                fix=f"Run the suite first: `rag-eval run {suite.path.name} --cache replay`",
+                fix=f"Run the suite first: `rag-eval run {suite.argument} --cache replay`",
             )
         newest = store.read(type(key)(key.suite, key.table, dates[-1], key.target))
         yield from (str(text) for text in newest["answer"].to_pylist() if text is not None)

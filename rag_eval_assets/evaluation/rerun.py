@@ -63,7 +63,7 @@ def _recorded(file: str, origin: Origin) -> LoadedSuite:
     bundled = {path.name: path for path in bundled_suites().values()}
     path = bundled[origin.suite_file] if origin.bundled and origin.suite_file in bundled else Path(origin.suite_file)
     try:
-        suite = Suite.model_validate(origin.settings)
+        suite = Suite.model_validate(_as_in_a_file(origin.settings))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"]))
@@ -78,3 +78,12 @@ def _recorded(file: str, origin: Origin) -> LoadedSuite:
         slug=slug(origin.suite, what="suite"),
         target_slugs=distinct_slugs(list(suite.targets), what="target"),
     )
+
+
+def _as_in_a_file(settings: dict[str, Any]) -> dict[str, Any]:
+    """A report fills in what its suite does not say, but a column that is null in a suite file says something."""
+    datasets: list[dict[str, Any]] = [dict(given) for given in settings.get("datasets", [])]
+    for given in datasets:
+        columns: dict[str, Any] = given.get("columns") or {}
+        given["columns"] = {role: name for role, name in columns.items() if name is not None}
+    return {**settings, "datasets": datasets}

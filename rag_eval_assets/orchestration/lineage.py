@@ -120,7 +120,7 @@ def _of_target(suite: LoadedSuite, target: str) -> list[Blueprint]:
 def _examples(evaluation: Evaluation) -> Outcome:
     # Before anything is spent on a run that could not be scored or whose report could go nowhere.
     models = model_needs(evaluation.suite, allow_download=not evaluation.modes.offline)
-    require([*models, *setting_needs(evaluation.suite)])
+    require([*models, *setting_needs(evaluation.suite)], evaluation.suite)
     return stages.make_examples(evaluation)
 
 

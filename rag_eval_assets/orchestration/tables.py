@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from rag_eval_assets.errors import ConfigurationError
-from rag_eval_assets.evaluation.origin import made_by
+from rag_eval_assets.evaluation.origin import made_by, require_own_tables
 from rag_eval_assets.home import Home
 from rag_eval_assets.settings import Settings
 from rag_eval_assets.storage.s3_names import S3Bucket, split_uri
@@ -22,10 +22,12 @@ def open_store(home: Home, suite: LoadedSuite) -> TableStore:
     """The store of a suite's tables.
 
     Raises:
-        ConfigurationError: the settings name a bucket that cannot be used, or there are no credentials.
+        ConfigurationError: the settings name a bucket that cannot be used, there are no credentials, or the local
+            folder holds the tables of another suite.
     """
     settings = Settings.from_environment()
     if settings.tables is None:
+        require_own_tables(home.tables, suite)
         return LocalStore(home.tables, made_by(suite))
     bucket, prefix = tables_place(settings)
     from rag_eval_assets.storage.s3_store import S3Store

@@ -13,16 +13,21 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from rag_eval_assets.report import words
-from rag_eval_assets.report.schema import MetricSummary, Report
+from rag_eval_assets.report.schema import MetricSummary, Report, RetrievalSummary
 from rag_eval_assets.report.schema_example import Example
 from rag_eval_assets.report.show import lowest_examples
 from rag_eval_assets.report.statistics import MIN_ROWS
+from rag_eval_assets.retrieval.metrics import HIT_RATE_CUTOFFS
+from rag_eval_assets.wording import counted
 
 if TYPE_CHECKING:
     from jinja2 import Template
 
 SHOWN = 200
 """Examples on the page, lowest scores first after those without a score; all stand in JSON and Parquet."""
+
+EXCLUDED_SHOWN = 10
+"""Excluded rows that are named on the page; all are counted."""
 
 BINS = 20
 """Bars of a histogram, over [-1, 1] for scores that can be negative and [0, 1] where none is."""
@@ -49,7 +54,10 @@ def report_html(report: Report, rows: pa.Table | None = None) -> str:
         histograms={name: histogram(values) for name, values in main_values(report).items()},
         examples=examples,
         contexts={} if rows is None else _contexts(rows, examples),
+        hit_rates=_hit_rates(report.retrieval_summary),
         words=words,
+        counted=counted,
+        excluded_shown=EXCLUDED_SHOWN,
         omitted=report.counts.attempted - len(examples),
     )
 
@@ -63,6 +71,11 @@ def histogram(values: list[float]) -> list[tuple[float, float, int]]:
         # Rounding may put a value a little outside; it belongs to the last bar.
         counts[max(0, min(BINS - 1, int((value - low) / width)))] += 1
     return [(low + place * width, low + (place + 1) * width, count) for place, count in enumerate(counts)]
+
+
+def _hit_rates(summary: RetrievalSummary) -> list[tuple[int, float | None]]:
+    """Cutoff and hit rate; cutoffs beyond the suite's `retrieval.k` have none and are left out."""
+    return [(cutoff, getattr(summary, f"hit_rate_{cutoff}")) for cutoff in HIT_RATE_CUTOFFS if cutoff <= summary.k]
 
 
 def _shown(report: Report) -> list[Example]:

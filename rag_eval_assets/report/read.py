@@ -54,7 +54,7 @@ def load_report(path_or_uri: str | Path) -> dict[str, Any]:
     try:
         values: Any = json.loads(read_bytes(path_or_uri), parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:  # ValueError: no JSON, or no UTF-8
-        raise ConfigurationError(f"{name!r} holds no valid JSON ({error})") from error
+        raise ConfigurationError(f"{name!r} holds no valid JSON ({error})", fix=_json_beside(name)) from error
     if not isinstance(values, dict) or "schema_version" not in values:
         raise ConfigurationError(f"{name!r} is no evaluation report: it has no 'schema_version'")
     found = cast("dict[str, Any]", values)
@@ -79,6 +79,8 @@ def read_bytes(path_or_uri: str | Path) -> bytes:
     if "://" not in name:
         try:
             return Path(path_or_uri).read_bytes()
+        except IsADirectoryError as error:
+            raise ConfigurationError(f"{name!r} is a folder", fix=_report_in(Path(path_or_uri))) from error
         except (FileNotFoundError, NotADirectoryError) as error:
             raise ConfigurationError(f"{name!r} does not exist") from error
         except OSError as error:
@@ -100,6 +102,19 @@ def read_bytes(path_or_uri: str | Path) -> bytes:
         raise ConfigurationError(f"{name!r} does not exist") from error
     except (pa.ArrowException, OSError) as error:
         raise InfrastructureError(f"{name!r} cannot be read ({error})") from error
+
+
+def _json_beside(name: str) -> str | None:
+    """What to read in place of a report's page or table, which bear its name."""
+    stem, _, ending = name.rpartition(".")
+    return f"Give the JSON file beside it: {stem}.json" if ending in ("html", "parquet") else None
+
+
+def _report_in(folder: Path) -> str:
+    """Which file to read in place of a folder."""
+    made = [(path.stat().st_mtime, path) for path in folder.glob("**/eval-runs/*/*/*/*.json")]
+    newest = f"; the newest in it is {max(made)[1]}" if made else ""
+    return f"Give a report's JSON file, which `rag-eval run` names at its end{newest}"
 
 
 def _read_s3(uri: str) -> bytes:

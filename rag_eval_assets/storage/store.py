@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import pyarrow as pa
 
@@ -184,6 +184,15 @@ def footer_of(provenance: Provenance, made_by: Mapping[str, Any] | None) -> dict
 def provenance_of(footer: Mapping[str, str]) -> Provenance:
     """The provenance in a footer; raises KeyError, TypeError or ValueError where there is none."""
     return Provenance(**json.loads(footer[FOOTER_KEY]))
+
+
+def made_by_of(path: Path) -> Mapping[str, Any]:
+    """What the footer of a local table says of suite and releases; empty where it says nothing or cannot be read."""
+    try:
+        found: Any = json.loads(read_metadata(path)[MADE_BY_KEY])
+    except (OSError, pa.ArrowException, KeyError, ValueError):
+        return {}
+    return cast("Mapping[str, Any]", found) if isinstance(found, dict) else {}
 
 
 def missing(key: TableKey) -> InfrastructureError:

@@ -12,11 +12,11 @@ from pydantic_core import PydanticCustomError
 
 from rag_eval_assets.suite.base import SuiteModel
 from rag_eval_assets.suite.cron import cron_fault
+from rag_eval_assets.suite.patterns import HUB_ID, POINTER_INTO, S3_PLACE, VARIABLE, WEB_ADDRESS
 
 AUTOMATION = frozenset({"checks", "schedule", "corpus_sensor", "notify", "freshness"})
 """Keys of a suite that the models of this module stand behind."""
 
-_VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
 _RUNNING = "Whether it runs from the start; else a person switches it on in the page."
 
 
@@ -40,24 +40,20 @@ class Watch(SuiteModel):
 
     file: str | None = Field(None, min_length=1, description="A file, relative to the suite file.")
     folder: str | None = Field(None, min_length=1, description="A folder with all that is below it.")
-    huggingface: str | None = Field(
-        None, pattern=r"^[^/\s]+/[^/\s]+$", description="A data set on the hub, `owner/name`."
-    )
+    huggingface: str | None = Field(None, pattern=HUB_ID, description="A data set on the hub, `owner/name`.")
     revision: str | None = Field(None, min_length=1, description="With `huggingface`: the branch or tag to follow.")
     url: str | None = Field(
-        None, pattern=r"^https?://", description="An address whose answer says which version the corpus has."
+        None, pattern=WEB_ADDRESS, description="An address whose answer says which version the corpus has."
     )
     json_pointer: str | None = Field(
         None,
-        pattern=r"^/",
+        pattern=POINTER_INTO,
         description="With `url`: the part of a JSON answer that is the version, such as `/version`.",
     )
     token_env: str | None = Field(
-        None, pattern=_VARIABLE, description="With `url`: environment variable of a bearer token."
+        None, pattern=VARIABLE, description="With `url`: environment variable of a bearer token."
     )
-    s3: str | None = Field(
-        None, pattern=r"^s3://[^/]+(/.*)?$", description="A bucket and prefix, `s3://bucket/prefix`."
-    )
+    s3: str | None = Field(None, pattern=S3_PLACE, description="A bucket and prefix, `s3://bucket/prefix`.")
 
     @model_validator(mode="after")
     def _one_source(self) -> Watch:
@@ -90,11 +86,11 @@ class Notify(SuiteModel):
         description="log: the sensor's log; webhook: a POST of JSON; slack: the same, in the form that Slack takes."
     )
     url_env: str | None = Field(
-        None, pattern=_VARIABLE, description="Environment variable that holds the address; not for `log`."
+        None, pattern=VARIABLE, description="Environment variable that holds the address; not for `log`."
     )
     page: str = Field(
         "http://127.0.0.1:3000",
-        pattern=r"^https?://",
+        pattern=WEB_ADDRESS,
         description="Address of Dagster's page, for links to runs.",
     )
     repeat_after_minutes: int = Field(

@@ -21,6 +21,7 @@ from rag_eval_assets.errors import ConfigurationError
 from rag_eval_assets.suite.automation import AUTOMATION
 from rag_eval_assets.suite.models import OUT_OF_SCOPE_TYPES, Suite
 from rag_eval_assets.suite.names import distinct_slugs, slug
+from rag_eval_assets.suite.patterns import VARIABLE, WORDS
 from rag_eval_assets.suite.targets import FROM_ENVIRONMENT
 
 DEFAULT_SUITE = "embedded"
@@ -61,12 +62,22 @@ class LoadedSuite:
             raise ConfigurationError(f"{self.path}: path {path!r} is not usable ({error})") from error
 
     @property
+    def is_packaged(self) -> bool:
+        """Whether it comes with this package."""
+        return self.path in bundled_suites().values()
+
+    @property
+    def argument(self) -> str:
+        """What a command calls it by: the name of a packaged suite, else its file."""
+        return self.path.stem if self.is_packaged else self.path.name
+
+    @property
     def cassette_folder(self) -> Path | None:
         """Folder of the suite's recordings; None for a packaged suite that names none."""
         named = self.suite.cache.folder
         if named is not None:
             return self.resolve(named)
-        return None if self.path in bundled_suites().values() else self.path.with_name(f"{self.path.stem}.cassette")
+        return None if self.is_packaged else self.path.with_name(f"{self.path.stem}.cassette")
 
     def model_folder(self, model_id: str) -> Path | None:
         """The folder that the suite names for a model, or None."""
@@ -215,9 +226,6 @@ def _first_line(error: BaseException) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 
-_NAMES_OF_VARIABLES = ("env", "api_key_env")
-
-
 def _fault(details: ErrorDetails, data: dict[str, Any]) -> str:
     """One fault as `path: message, got value`."""
     path = _path(details["loc"], data)
@@ -235,8 +243,9 @@ def _fault(details: ErrorDetails, data: dict[str, Any]) -> str:
     value = details["input"]
     if isinstance(value, dt.date):
         value = value.isoformat()
-    names_variable = details["type"] == "string_pattern_mismatch" and details["loc"][-1] in _NAMES_OF_VARIABLES
-    if details["type"] == "url_secret" or (names_variable and details["loc"][0] in _UNION_TAG_AT):
+    pattern = context.get("pattern") if details["type"] == "string_pattern_mismatch" else None
+    message = WORDS.get(str(pattern), message)
+    if details["type"] == "url_secret" or pattern == VARIABLE:
         return f"{path}: {message[0].lower()}{message[1:]}"  # what stands there by mistake may be the secret itself
     shown = f", got {value!r}" if isinstance(value, str | int | float | bool) or value is None else ""
     return f"{path}: {message[0].lower()}{message[1:]}{shown}"

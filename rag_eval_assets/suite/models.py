@@ -7,15 +7,24 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
-from pydantic import Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import (
+    Discriminator,
+    Field,
+    SerializerFunctionWrapHandler,
+    Tag,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from rag_eval_assets.recording.modes import Mode
 from rag_eval_assets.storage.s3_names import ENV_PATTERN, Addressing, Bucket, Endpoint, Region
 from rag_eval_assets.suite.automation import Checks, CorpusSensor, Freshness, Notify, Schedule
 from rag_eval_assets.suite.base import SuiteModel
+from rag_eval_assets.suite.patterns import HUB_ID
 from rag_eval_assets.suite.scorers import Scorer, Similarity
 from rag_eval_assets.suite.targets import EmbeddedTarget, Target
 
@@ -27,9 +36,10 @@ DEFAULT_START_DATE = dt.date(2026, 1, 1)
 
 
 class Columns(SuiteModel):
-    """Which column of a source holds what; a column not named here is looked for under its usual names."""
+    """Which column of a source holds what; one that is not named here is looked for under its usual names, one that
+    is `null` is not, whatever the columns are called."""
 
-    id: str | None = Field(None, description="Column of the example's id. Usual name: id.")
+    id: str | None = Field(None, description="Column of the example's id. Usual name: id. null: rows are numbered.")
     question: str | None = Field(None, description="Column of the question. Usual names: question, input.")
     reference_answer: str | None = Field(
         None, description="Column of the reference answer. Usual names: reference_answer, answer, reference, expected."
@@ -38,6 +48,24 @@ class Columns(SuiteModel):
     context_id: str | None = Field(
         None, description="Column of the context's document id in the corpus. Usual names: context_id, document_id."
     )
+
+    @property
+    def left_out(self) -> frozenset[str]:
+        """Roles that no column is to have."""
+        return frozenset(role for role in self.model_fields_set if getattr(self, role) is None)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _false_is_null(cls, data: Any) -> Any:
+        """A report tells a role that is left out as false, since null there is a role that its suite did not name."""
+        if not isinstance(data, dict):
+            return data
+        given = cast("dict[Any, Any]", data)
+        return {role: None if column is False else column for role, column in given.items()}
+
+    @model_serializer(mode="wrap")
+    def _null_is_false(self, made: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {**made(self), **dict.fromkeys(self.left_out, False)}
 
 
 class RandomSample(SuiteModel):
@@ -80,7 +108,7 @@ class FileDataSet(_DataSet):
 class HuggingFaceDataSet(_DataSet):
     """Rows of a data set on the Hugging Face hub."""
 
-    huggingface: str = Field(pattern=r"^[^/\s]+/[^/\s]+$", description="Id of the data set, `owner/name`.")
+    huggingface: str = Field(pattern=HUB_ID, description="Id of the data set, `owner/name`.")
     revision: str = Field(
         "unverified",
         min_length=1,

@@ -9,9 +9,10 @@ from pydantic_core import PydanticCustomError
 
 from rag_eval_assets.suite.base import SuiteModel
 from rag_eval_assets.suite.names import RESERVED_SCORER_NAMES
+from rag_eval_assets.suite.patterns import NOT_BLANK, SCORER_NAME, VARIABLE
 from rag_eval_assets.suite.urls import check_url
 
-NotBlank = Annotated[str, Field(pattern=r"\S")]
+NotBlank = Annotated[str, Field(pattern=NOT_BLANK)]
 """A text that holds more than white space."""
 
 
@@ -65,14 +66,14 @@ class Similarity(_Scorer):
     given_name: str | None = Field(
         None,
         alias="name",
-        pattern=r"^[a-z][a-z0-9_]{0,62}$",
+        pattern=SCORER_NAME,
         description="Name in tables and reports; needed where a suite has several of this type.",
     )
     url: str = Field(description="Address of the API; calls go to `<url>/embeddings`, with the query that it has.")
     model: str = Field(min_length=1, description="Model that the service is asked for.")
     api_key_env: str | None = Field(
         None,
-        pattern=r"^[A-Za-z_][A-Za-z0-9_]*$",
+        pattern=VARIABLE,
         description="Environment variable with the key; read at the first real call, and never in replay.",
     )
     threshold: float = Field(0.8, ge=-1, le=1, description="An answer passes with at least this cosine, less 1e-9.")

@@ -12,6 +12,7 @@ from pydantic_core import PydanticCustomError
 
 from rag_eval_assets.recording.secrets import looks_secret
 from rag_eval_assets.suite.base import SuiteModel
+from rag_eval_assets.suite.patterns import POINTER, VARIABLE
 from rag_eval_assets.suite.urls import check_url
 
 QUESTION = "{question}"
@@ -20,11 +21,7 @@ QUESTION = "{question}"
 FROM_ENVIRONMENT = "from the environment"
 """Tag of a header's value that is no text; it stands in no file, but in pydantic's places of faults."""
 
-VARIABLE_NAME = r"^[A-Za-z_][A-Za-z0-9_]*$"
-
-Pointer = Annotated[
-    str, Field(pattern=r"^(/([^~/]|~[01])*)*$", description="JSON pointer (RFC 6901), such as /choices/0/text.")
-]
+Pointer = Annotated[str, Field(pattern=POINTER, description="JSON pointer (RFC 6901), such as /choices/0/text.")]
 
 
 class Chunking(SuiteModel):
@@ -93,7 +90,7 @@ class Prices(SuiteModel):
 class FromEnvironment(SuiteModel):
     """A header's value that only the environment holds; it is read at the first real call, and never in replay."""
 
-    env: str = Field(pattern=VARIABLE_NAME, description="Name of the environment variable.")
+    env: str = Field(pattern=VARIABLE, description="Name of the environment variable.")
     prefix: str = Field("", description="Stands before the value, such as 'Bearer '.")
 
 
@@ -152,7 +149,7 @@ class HttpTarget(_Remote):
                 # The message names no value: it would stand in a log.
                 raise PydanticCustomError(
                     "header_secret",
-                    "header {name} looks like a secret; name an environment variable: {name}: {{env: MY_VARIABLE}}",
+                    "header {name} looks like a secret; name an environment variable: {name}: {env: MY_VARIABLE}",
                     {"name": name},
                 )
             if isinstance(value, str) and re.search(r"[\r\n\0]", value):
@@ -181,7 +178,7 @@ class OpenAICompatibleTarget(_Remote):
     model: str = Field(min_length=1, description="Model that the service is asked for.")
     api_key_env: str | None = Field(
         None,
-        pattern=VARIABLE_NAME,
+        pattern=VARIABLE,
         description="Environment variable with the key; read at the first real call, and never in replay.",
     )
     system: str | None = Field(None, min_length=1, description="System message.")

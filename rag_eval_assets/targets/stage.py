@@ -156,7 +156,7 @@ class _Asking:
         if rate is not None and errors > rate * total:
             raise InfrastructureError(
                 f"{errors} of {total} calls have failed, more than run.max_error_rate {rate} allows; the last: {error}",
-                fix="Nothing was committed; a new run resumes with the answers that arrived",
+                fix="Nothing was committed; the same command again keeps the answers that arrived",
             )
 
     def _row(self, answer: Answer) -> dict[str, Any]:

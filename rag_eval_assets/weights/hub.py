@@ -10,9 +10,12 @@ from pathlib import Path
 
 from rag_eval_assets.weights.registry import TOKENIZER_FILES, WEIGHTS_FILE, ModelPin
 
+SUITE = "SUITE"
+"""Stands in `HUB_WAYS` for the suite, which whoever knows it puts there."""
+
 HUB_WAYS = (
     "copy a cache of the hub that holds it to this machine and name its folder with HF_HOME",
-    "let it download (network access, HF_HUB_OFFLINE unset; `rag-eval validate --download`)",
+    f"let it download (network access, HF_HUB_OFFLINE unset; `rag-eval validate {SUITE} --download`)",
 )
 """What gets a model or a data set from the hub, for messages."""
 

@@ -101,7 +101,7 @@ def test_verify_names_what_is_damaged_and_drops_it_when_told(command: Command, t
     assert f"{shard.name}, line 1: its request has another key (key {keys['alpha']})" in found
     assert "not an entry (JSONDecodeError) (key unknown)" in found
     command("verify", "--drop", keys["alpha"][:12], fails=RecordingMissingError)
-    assert "1 recordings, all whole" in command("verify", "--drop-unreadable").output
+    assert "1 recording, all whole" in command("verify", "--drop-unreadable").output
 
 
 def test_merge_takes_others_in_and_asks_where_they_contradict(command: Command, tmp_path: Path) -> None:

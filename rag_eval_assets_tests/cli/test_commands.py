@@ -52,16 +52,34 @@ def test_validate_names_what_a_suite_needs_and_where_it_was_found(place, weights
     assert not place.home.exists()
 
 
-@pytest.mark.parametrize(("arguments", "code"), [((), 0), (("--strict",), 2)])
+@pytest.mark.parametrize(
+    ("arguments", "code"), [((), 0), (("--strict",), 2), (("--download",), 3), (("--download", "--strict"), 3)]
+)
 def test_validate_lists_a_model_that_is_missing_and_fails_only_if_strict(
     place, arguments: tuple[str, ...], code: int
 ) -> None:
     suite = place.suite(scorers=[{"type": "bertscore", "model": "bert-base-uncased"}])
     process = place.run("validate", suite, *arguments)
     assert (process.returncode, process.stderr) == (code, "")
-    assert process.stdout.startswith("harbour.yaml: valid (")
+    assert process.stdout.startswith("harbour.yaml: valid, but cannot run here: 1 thing is missing (harbour, ")
     missing = [line for line in process.stdout.splitlines() if line.startswith("  missing  ")]
     assert [line.split(":")[0] for line in missing] == ["  missing  model bert-base-uncased"]
+
+
+def test_validate_lists_a_variable_that_is_not_set_and_says_when_it_is_not_needed(place, weights: Path) -> None:
+    headers = {"Authorization": {"env": "HARBOUR_TOKEN"}}
+    target = {"type": "http", "url": "http://h/", "body": "{question}", "response": {"answer": ""}, "headers": headers}
+    suite = place.suite(targets={"live": target}, corpus=None)
+    process = place.run("validate", suite, "--strict")
+    assert (process.returncode, process.stderr) == (0, "")
+    first, _, corpus, _, variable = process.stdout.splitlines()
+    assert first.startswith("harbour.yaml: valid, but only replays here: 1 variable is not set (")
+    assert corpus == "  found    corpus: none; passages come from the target"
+    told = "not set; target live reads it for every call that is not replayed"
+    assert variable == f"  missing  variable HARBOUR_TOKEN: {told}"
+    again = place.run("validate", suite, HARBOUR_TOKEN="hushed")
+    assert again.stdout.startswith("harbour.yaml: valid (")
+    assert "hushed" not in again.stdout
 
 
 @pytest.mark.parametrize(
@@ -89,6 +107,27 @@ def test_a_port_that_is_in_use_is_told_before_anything_starts(place) -> None:
     assert process.stderr.startswith(f"error: port {port} of 127.0.0.1 is in use")
     assert len(process.stderr.splitlines()) == 1
     assert not place.home.exists()
+
+
+def test_the_page_is_announced_before_it_is_there_without_what_nobody_can_change(place) -> None:
+    """What would become Dagster is replaced, so that nothing is started."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    script = (
+        "import os, subprocess, sys, warnings; os.execv = lambda program, _: sys.exit(subprocess.run([program, '-c', "
+        "'import warnings; warnings.warn(\"Function `dev_command` is superseded and\")']).returncode); "
+        "from rag_eval_assets.cli.main import main; main()"
+    )
+    command = [place.command()[0], "-c", script, "ui", "--port", port]
+    process = subprocess.run(
+        command, cwd=place.folder, env=place.environment(), capture_output=True, text=True, check=True, timeout=300
+    )
+    assert process.stderr.splitlines() == [
+        "suites: embedded",
+        f"history: {place.home}",
+        f"starting; in half a minute open http://127.0.0.1:{port} (Ctrl-C ends it)",
+    ]
 
 
 @pytest.mark.parametrize("name", ["what?", "half%20"])

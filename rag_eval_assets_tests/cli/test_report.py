@@ -76,3 +76,18 @@ def test_what_is_no_report_is_told_in_one_line_with_exit_code_2(
     (line,) = process.stderr.splitlines()
     assert line.startswith("error: ")
     assert told in line
+
+
+@pytest.mark.parametrize("ending", [".html", ".parquet"])
+def test_a_page_or_table_is_answered_with_the_report_beside_it(evaluated, ending: str) -> None:
+    process = evaluated.place.run("report", "show", str(evaluated.report.with_suffix(ending)))
+    assert (process.returncode, process.stdout) == (2, "")
+    assert process.stderr.endswith(f". Give the JSON file beside it: {evaluated.report}\n")
+
+
+def test_a_folder_is_answered_with_the_newest_report_in_it(evaluated) -> None:
+    process = evaluated.place.run("report", "show", str(evaluated.place.home))
+    assert (process.returncode, process.stdout) == (2, "")
+    assert process.stderr.startswith(f"error: '{evaluated.place.home}' is a folder. Give a report's JSON file, which ")
+    newest = max(evaluated.report.parent.glob("*.json"), key=lambda path: path.stat().st_mtime)
+    assert process.stderr.endswith(f"; the newest in it is {newest}\n")

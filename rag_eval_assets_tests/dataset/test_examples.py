@@ -158,6 +158,33 @@ def test_an_id_that_stands_twice_names_both_places(suite_over: SuiteOver, write_
         load_examples(suite_over("a.jsonl", "b.jsonl"))
 
 
+def test_a_column_that_is_null_is_not_looked_for_and_ids_are_then_numbers(
+    suite_over: SuiteOver, write_jsonl: Write
+) -> None:
+    row = {"id": "x", "question": "a", "answer": "b", "context": "c"}
+    write_jsonl("d.jsonl", row, row)
+    with pytest.raises(ConfigurationError, match=r"numbered: 'columns: \{id: null\}' in the suite"):
+        load_examples(suite_over("d.jsonl"))
+    numbered = load_examples(suite_over({"file": "d.jsonl", "columns": {"id": None, "reference_answer": None}}))
+    assert column(numbered, "example_id") == ["row-0", "row-1"]
+    assert column(numbered, "reference_answer") == [None, None]
+    with pytest.raises(ConfigurationError, match=r"'columns: \{question: null\}' leaves out the question, which"):
+        load_examples(suite_over({"file": "d.jsonl", "columns": {"question": None}}))
+
+
+def test_rows_that_are_asked_without_reference_or_context_are_counted(
+    suite_over: SuiteOver, write_jsonl: Write
+) -> None:
+    whole = {"question": "a", "answer": "b", "context": "c"}
+    write_jsonl("d.jsonl", whole, {**whole, "answer": " "}, {**whole, "context": None}, {"question": "a"})
+    assert load_examples(suite_over("d.jsonl")).gaps() == [
+        "2 rows without a reference answer: asked, but not scored",
+        "2 rows without a context: asked, but not judged for retrieval",
+    ]
+    write_jsonl("d.jsonl", whole, {"question": "a", "answer": "b", "context_id": "c"})
+    assert load_examples(suite_over("d.jsonl")).gaps() == []
+
+
 def test_equal_questions_are_two_examples(suite_over: SuiteOver, write_jsonl: Write) -> None:
     write_jsonl("d.jsonl", {"question": "a"}, {"question": "a"})
     assert column(load_examples(suite_over("d.jsonl")), "example_id") == ["row-0", "row-1"]

@@ -122,7 +122,9 @@ def test_a_tag_is_reported_as_the_commit_that_it_stands_for(home: Path) -> None:
 
 def test_an_empty_cache_is_one_line_with_the_data_set_the_revision_and_three_ways(home: Path, lock: Path) -> None:
     error = look(home, COMMIT)["error"]
-    assert error.startswith(f"data set 'somebody/questions' at revision '{COMMIT}' cannot be had from the hub (")
+    assert error.startswith(
+        f"split 'test' of data set 'somebody/questions' at revision '{COMMIT}' cannot be had from the hub ("
+    )
     assert all(way in error for way in ("name it with 'file:'", "name its folder with HF_HOME", "HF_HUB_OFFLINE unset"))
     assert "\n" not in error
     assert "'unverified'" in look(home)["error"]
@@ -140,5 +142,5 @@ def test_a_cache_with_only_some_of_the_files_is_not_taken_for_the_whole(
 ) -> None:
     names = [f"data/test-0000{number}-of-00003{fingerprint}.parquet" for number in (1, 0)]
     cache_revision(home, COMMIT, {names[0]: ["b"], names[1]: ["a"]})
-    assert "2 of the 3 files of split 'test' are in the cache" in look(home)["error"]
+    assert "of the 3 files of split 'test' 2 are in the cache" in look(home)["error"]
     assert not lock.exists()

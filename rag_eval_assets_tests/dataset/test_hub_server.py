@@ -168,7 +168,8 @@ def test_a_cache_that_lacks_a_shard_is_completed_when_connected_and_refused_when
 def test_a_revision_that_is_not_there_is_named_and_nothing_is_locked(hub: Any, look: Any, tmp_path: Path) -> None:
     hub.publish(COMMIT, {"data/test-00000-of-00001.parquet": parquet("a")})
     assert look("v9")["error"] == (
-        "data set 'somebody/questions' at revision 'v9' cannot be had from the hub (it has no such revision). "
+        "split 'test' of data set 'somebody/questions' at revision 'v9' cannot be had from the hub "
+        "(it has no such revision). "
         "Check 'revision'"
     )
     assert not (tmp_path / "hub.lock.json").exists()
@@ -187,7 +188,8 @@ def test_a_branch_is_reported_as_its_commit_and_follows_it(hub: Any, look: Any, 
 def test_a_data_set_that_is_not_there_is_named(look: Any, tmp_path: Path) -> None:
     error = look(repository="nobody/nothing")["error"]
     assert error.startswith(
-        "data set 'nobody/nothing' at revision 'unverified' cannot be had from the hub (there is none,"
+        f"split 'test' of data set 'nobody/nothing' at revision 'unverified' {UNVERIFIED}"
+        "cannot be had from the hub (there is none,"
     )
     assert "HTTP 404). Check its name under 'huggingface'; set HF_TOKEN" in error
     assert not (tmp_path / "hub.lock.json").exists()
@@ -209,7 +211,7 @@ def test_a_data_set_that_may_not_be_read_says_what_to_do_and_never_the_token(
     hub.publish(COMMIT, {"data/test-00000-of-00001.parquet": parquet("a")})
     hub.refusal, hub.refused_below = (status, code), below
     error = look(HF_TOKEN=TOKEN)["error"]
-    assert error.startswith("data set 'somebody/questions' at revision 'unverified' cannot be had from the hub (")
+    assert error.startswith(f"{UNRESOLVED} cannot be had from the hub (")
     assert reason in error
     assert f"Bearer {TOKEN}" in hub.tokens, "the token was sent, so that it could have appeared"
     kept = [path for path in tmp_path.rglob("*") if path.is_file() and TOKEN.encode() in path.read_bytes()]
@@ -232,7 +234,7 @@ def test_a_file_that_ends_early_is_an_error_and_the_next_try_is_whole(
     size = len(hub.commits[COMMIT]["data/test-00000-of-00001.parquet"])
     hub.short, hub.short_says_so = 100, says_so
     error = look()["error"]
-    assert error.startswith("data set 'somebody/questions' at revision 'unverified' cannot be had from the hub (")
+    assert error.startswith(f"{UNRESOLVED} cannot be had from the hub (")
     assert str(size) in error and str(size - 100) in error
     assert not (tmp_path / "hub.lock.json").exists()
     hub.short = 0
@@ -268,9 +270,12 @@ def test_files_of_one_split_in_several_folders_are_not_mixed(hub: Any, look: Any
     assert "has files of split 'test' in several folders: en, fr" in look()["error"]
 
 
+UNVERIFIED = "(the newest of its main branch, which the first download resolves and keeps in a lock file) "
+UNRESOLVED = f"split 'test' of data set 'somebody/questions' at revision 'unverified' {UNVERIFIED}".rstrip()
+
 HUB_WAYS = (
     "({}) copy a cache of the hub that holds it to this machine and name its folder with HF_HOME; "
-    "({}) let it download (network access, HF_HUB_OFFLINE unset; `rag-eval validate --download`)"
+    "({}) let it download (network access, HF_HUB_OFFLINE unset; `rag-eval validate hub.yaml --download`)"
 )
 
 
@@ -310,9 +315,10 @@ def test_offline_with_an_empty_cache_a_run_names_the_data_set_the_revision_and_t
 ) -> None:
     write_suite(tmp_path, COMMIT)
     assert offline(tmp_path, in_new_process) == (
-        f"error: data set 'somebody/questions' at revision '{COMMIT}' cannot be had from the hub "
+        f"error: split 'test' of data set 'somebody/questions' at revision '{COMMIT}' cannot be had from the hub "
         "(HF_HUB_OFFLINE is set, and the cache lacks it or a part of it). Ways to get it: "
-        f"(1) download the split's parquet elsewhere and name it with 'file:'; {HUB_WAYS.format(2, 3)}\n"
+        f"(1) download the split's parquet elsewhere and name it with 'file:' in place of 'huggingface:' in hub.yaml; "
+        f"{HUB_WAYS.format(2, 3)}\n"
     )
 
 

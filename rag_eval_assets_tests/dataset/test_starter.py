@@ -83,6 +83,11 @@ def test_what_cannot_be_told_is_asked_for_by_option(start: Start, names: list[st
         start(names)
 
 
+def test_semicolons_are_told_where_a_column_is_named_too(start: Start) -> None:
+    with pytest.raises(ConfigurationError, match="Its cells look separated by semicolons; save it with commas"):
+        start(["question;answer;context"], ["q;a;c"], question="question")
+
+
 def test_a_named_column_must_be_there(start: Start) -> None:
     with pytest.raises(ConfigurationError, match=r"has no column 'ask' \(--question\); it has 'question', 'a', 'b'"):
         start(["question", "a", "b"], question="ask")
@@ -93,8 +98,50 @@ def test_rows_that_could_not_be_run_are_refused_at_once(tmp_path: Path, start: S
     (tmp_path / "twice.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     with pytest.raises(ConfigurationError, match=r"'a' stands twice: twice\.jsonl line 1 and twice\.jsonl line 2"):
         make_starter(tmp_path / "twice.jsonl", tmp_path / "twice.yaml", named=NONE)
-    with pytest.raises(ConfigurationError, match=r"nowhere\.csv' does not exist"):
+    with pytest.raises(ConfigurationError, match=r"nowhere\.csv' does not exist\. Give a parquet, jsonl or csv file"):
         make_starter(tmp_path / "nowhere.csv", tmp_path / "s.yaml", named=NONE)
+
+
+def test_ids_that_stand_twice_can_be_left_out(tmp_path: Path) -> None:
+    data, suite = tmp_path / "twice.jsonl", tmp_path / "twice.yaml"
+    data.write_text(json.dumps({"id": "a", "question": "q", "answer": "r", "context": "c"}) + "\n")
+    data.write_text(data.read_text() * 2)
+    with pytest.raises(ConfigurationError, match="Make the ids unique, or have the rows numbered: --id ''"):
+        make_starter(data, suite, named=NONE)
+    suite.write_text(make_starter(data, suite, named={"id": ""}).text)
+    assert load_examples(read_suite(suite)).table["example_id"].to_pylist() == ["row-0", "row-1"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("d.txt", b"question,answer,context\nq,a,c\n", r"says no known kind\. Rename it to what it holds: \.csv, "),
+        ("d.csv", b"PAR1\x00", r"is parquet\. Rename it, so that it ends in \.parquet"),
+        ("d.json", b'[{"question": "q"}]', r"begins with a JSON array\. Write one .* as 'jq -c \.\[\]' does"),
+        ("d.csv", b"question,answer,context\n", r"'d\.csv' has a header and no row\. Write the questions below"),
+        (
+            "d.csv",
+            b"question,answer,context\n,a,c\n",
+            r"\(1 row has no question\)\. Name the column of the question: --",
+        ),
+    ],
+)
+def test_advice_is_about_the_file_and_not_about_a_suite_that_is_not_there_yet(
+    tmp_path: Path, name: str, content: bytes, message: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ConfigurationError, match=message):
+        make_starter(tmp_path / name, tmp_path / "s.yaml", named=NONE)
+
+
+def test_a_place_where_no_suite_can_lie_is_told_and_not_the_data_blamed(tmp_path: Path) -> None:
+    (tmp_path / "d.csv").write_text("question,answer,context\nq,a,c\n")
+    with pytest.raises(
+        ConfigurationError, match=r"^folder '/nonexist' does not exist\. Make it, or choose another --outp"
+    ):
+        make_starter(tmp_path / "d.csv", Path("/nonexist/x.yaml"), named=NONE)
+    with pytest.raises(ConfigurationError, match=r"called like a data file\. Name the suite .* --output \S+/d\.yaml"):
+        make_starter(tmp_path / "d.csv", tmp_path / "d.csv", named=NONE)
 
 
 def test_documents_of_their_own_take_the_place_of_contexts(tmp_path: Path) -> None:

@@ -179,7 +179,7 @@ def test_a_call_without_recording_is_a_row_that_says_so_and_exit_code_4(place: P
     assert len(place.server.requests) == asked
     missing, quality = unmet(suite, done.reports)
     assert isinstance(missing, RecordingMissingError)
-    assert "1 calls have no recording" in str(missing)
+    assert "1 call has no recording" in str(missing)
     assert "`rag-eval run suite.yaml --cache auto`" in str(missing)
     assert isinstance(quality, QualityError)
     assert "recording_missing: example 'row-3'" in str(done.reports[0].report.examples[3].error)

@@ -36,8 +36,8 @@ class TestContract:
     @pytest.mark.parametrize(
         ("rows", "summary", "worst"),
         [
-            (["a", "b"], "1 examples have no row", ["c"]),
-            (["a", "b", "c", "z"], "1 rows have no example", ["z"]),
+            (["a", "b"], "1 example has no row", ["c"]),
+            (["a", "b", "c", "z"], "1 row has no example", ["z"]),
             (["a", "y", "z"], "2 examples have no row; 2 rows have no example", ["b", "c", "y", "z"]),
         ],
     )
@@ -56,7 +56,7 @@ class TestContract:
         assert check_contract(evaluation, GENERATED_ANSWERS, TARGET).passed
         make.put(evaluation, "generated_answers", make.table(GENERATED_ANSWERS, [*trials, trials[0]]))
         outcome = check_contract(evaluation, GENERATED_ANSWERS, TARGET)
-        assert (outcome.passed, outcome.summary, outcome.worst) == (False, "1 keys stand more than once", ["a"])
+        assert (outcome.passed, outcome.summary, outcome.worst) == (False, "1 key stands more than once", ["a"])
 
     def test_documents_are_unique_too(self, evaluation: Evaluation, make) -> None:
         make.put(evaluation, "corpus", make.table(CORPUS, [{"document_id": "d"}, {"document_id": "d"}]), None)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 import yaml
 
 from rag_eval_assets.errors import ConfigurationError
-from rag_eval_assets.evaluation.origin import LEFT_OUT, git_revision, made_by, origin
+from rag_eval_assets.evaluation.origin import LEFT_OUT, git_revision, made_by, origin, require_own_tables
+from rag_eval_assets.storage.store import LocalStore, Provenance, TableKey
 from rag_eval_assets.suite.load import LoadedSuite, load_suite, read_suite
 
 CONTENT = {
@@ -106,3 +108,32 @@ def test_a_footer_names_suite_revision_and_releases_and_is_equal_for_equal_runs(
     assert told == made_by(here)
     assert told["git_revision"] == git(checkout, "rev-parse", "HEAD")
     assert {"rag-eval-assets", "torch", "pyarrow"} <= told["packages"].keys()
+
+
+@pytest.mark.parametrize("namespace", ["bike_shop", "bike_shop~sample"])
+def test_tables_of_another_suite_with_the_same_slug_are_not_replaced(tmp_path: Path, no_aws, namespace: str) -> None:
+    first, second = suite(tmp_path, name="bike-shop"), suite(tmp_path, name="bike_shop")
+    require_own_tables(tmp_path / "tables", first)
+    key = TableKey(namespace, "eval_examples", "2026-03-01")
+    LocalStore(tmp_path / "tables", made_by(first)).write(key, pa.table({"a": [1]}), Provenance("1"))
+    require_own_tables(tmp_path / "tables", first)
+    with pytest.raises(ConfigurationError) as caught:
+        require_own_tables(tmp_path / "tables", second)
+    assert str(caught.value) == (
+        f"suite 'bike_shop' (mill.yaml) keeps its tables in {tmp_path}/tables/{namespace}, where those of suite "
+        "'bike-shop' lie. Give this suite another 'name', or another RAG_EVAL_HOME; if it is the same suite under a "
+        "new name, keep the old one with 'name: bike-shop'"
+    )
+
+
+def test_tables_that_name_no_suite_or_cannot_be_read_are_nobodys(tmp_path: Path, no_aws) -> None:
+    here = suite(tmp_path)
+    for date, content in (("2026-03-01", b"no parquet"), ("2026-03-02", None)):
+        key = TableKey("mill", "eval_examples", date)
+        path = tmp_path / "tables" / key.path
+        path.parent.mkdir(parents=True)
+        if content is not None:
+            path.write_bytes(content)
+        else:
+            LocalStore(tmp_path / "tables").write(key, pa.table({"a": [1]}), Provenance("1"))
+        require_own_tables(tmp_path / "tables", here)

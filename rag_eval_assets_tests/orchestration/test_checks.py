@@ -84,7 +84,7 @@ def test_a_failed_contract_is_what_the_command_line_hears(place, monkeypatch) ->
     (failure,) = done.failures
     assert failure.exit_code == 3
     assert str(failure) == (
-        "check 'table_contract' of tiny/pipeline/retrieval_matches failed: 1 examples have no row. "
+        "check 'table_contract' of tiny/pipeline/retrieval_matches failed: 1 example has no row. "
         "What is downstream of it was not made"
     )
     assert done.reports == []

@@ -105,7 +105,7 @@ def test_a_blocking_check_is_told_with_what_it_found(place, told, monkeypatch: p
     sensor.ticks()
     (message,) = sensor.messages
     assert [(fault.where, fault.what) for fault in message.faults] == [
-        ("check table_contract of tiny/pipeline/retrieval_matches", "1 examples have no row")
+        ("check table_contract of tiny/pipeline/retrieval_matches", "1 example has no row")
     ]
     assert message.targets == ("pipeline",)
 

@@ -39,6 +39,16 @@ def test_a_report_is_run_again_from_the_suite_that_stands_in_it(place, no_aws) -
     assert {found["run"]["origin"]["limit"] for found in reports} == {3}
 
 
+def test_a_column_that_its_suite_leaves_out_stays_out_and_others_are_looked_for(place, no_aws) -> None:
+    suite = place.suite(datasets=[{"file": "rows.jsonl", "columns": {"id": None}}])
+    (report,) = place.execute(suite, limit=2).reports
+    no_aws.chdir(suite.path.parent)
+    suite.path.unlink()
+    done = run("--from-report", str(report.json_path))
+    assert done.exit_code == 0, done.output
+    assert "content: equal to that of the report" in done.stdout
+
+
 def test_what_differs_is_said_field_by_field(place, no_aws) -> None:
     suite = place.suite()
     (report,) = place.execute(suite).reports

@@ -157,7 +157,7 @@ def test_a_key_with_two_answers_is_a_named_error_and_costs_no_other_key(folder: 
     assert key_of("bad") in str(raised.value)
     assert shard.name in raised.value.place
     assert "rag-eval cassette merge suite.cassette --prefer newest" in raised.value.fix
-    with pytest.raises(ConfigurationError, match=r"1 keys are recorded with different answers .* --prefer newest"):
+    with pytest.raises(ConfigurationError, match=r"1 key is recorded with different answers .* --prefer newest"):
         review.merge(folder, [])
     review.merge(folder, [], review.PREFER["newest"])
     assert Cassette(folder).get(key_of("bad")) is not None

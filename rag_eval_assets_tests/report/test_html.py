@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from rag_eval_assets.report.build import build_report
-from rag_eval_assets.report.html import BINS, CONTEXT_CHARACTERS, histogram, main_values, report_html
+from rag_eval_assets.report.html import BINS, CONTEXT_CHARACTERS, EXCLUDED_SHOWN, histogram, main_values, report_html
 from rag_eval_assets.report.markdown import summary_markdown
 from rag_eval_assets.report.words import EXAMPLE, RETRIEVAL, SCORE
 from rag_eval_assets.report.write import write_report
@@ -98,6 +98,28 @@ def test_what_became_of_an_example_is_said_in_plain_words(page: Page) -> None:
 )
 def test_every_status_has_words(words: dict[str, str], statuses: type[StrEnum]) -> None:
     assert set(statuses) - set(words) <= {MatchStatus.JUDGED, ScoreStatus.SCORED}
+
+
+def test_rows_that_were_not_asked_are_counted_and_named(page: Page, report) -> None:
+    assert "1 row excluded, which is no example:" in page.text
+    assert "questions.jsonl row 6 (no question)" in page.text
+    rows = [report.dataset.excluded.rows[0].model_copy(update={"row": row}) for row in range(100)]
+    excluded = report.dataset.excluded.model_copy(update={"count": 150, "rows": rows})
+    many = report.model_copy(update={"dataset": report.dataset.model_copy(update={"excluded": excluded})})
+    text = " ".join(Page(report_html(many)).text.split())
+    assert "150 rows excluded, which are no example: questions.jsonl row 0 (no question)," in text
+    assert f"row {EXCLUDED_SHOWN - 1} (no question) and {150 - EXCLUDED_SHOWN} more" in text
+    none = report.dataset.excluded.model_copy(update={"count": 0, "rows": []})
+    whole = report.model_copy(update={"dataset": report.dataset.model_copy(update={"excluded": none})})
+    assert "excluded" not in Page(report_html(whole)).text
+
+
+def test_a_figure_that_is_not_there_says_why_or_is_left_out(page: Page, report) -> None:
+    assert "hit rate @1" in page.text
+    assert "@3" not in page.text.replace("nDCG@2", "")  # k is 2
+    unjudged = report.retrieval_summary.model_copy(update={"n_judged": 0})
+    assert "No example could be judged" not in page.text
+    assert "No example could be judged" in report_html(report.model_copy(update={"retrieval_summary": unjudged}))
 
 
 def test_the_histogram_says_how_many_examples_a_bar_stands_for(report, page: Page) -> None:

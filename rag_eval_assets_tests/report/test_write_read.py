@@ -158,7 +158,7 @@ class TestReading:
         for name in (tmp_path / "no.json", (tmp_path / "no.json").as_uri()):
             with pytest.raises(ConfigurationError, match="does not exist"):
                 read_report(name)
-        with pytest.raises(ConfigurationError, match="cannot be read"):
+        with pytest.raises(ConfigurationError, match=r"is a folder\. Give a report's JSON file"):
             read_report(tmp_path)
         with pytest.raises(ConfigurationError, match="no URI that can be read"):
             read_report("ftp://host/r.json")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,6 +11,8 @@ import pytest
 
 from rag_eval_assets.errors import ConfigurationError
 from rag_eval_assets.suite.load import read_suite
+from rag_eval_assets.suite.patterns import WORDS
+from rag_eval_assets.suite.schema import suite_json_schema
 
 Write = Callable[..., Path]
 
@@ -127,6 +131,72 @@ def test_a_value_of_the_wrong_type_or_range_is_named_with_its_place(
     message = fault(write_suite(**{key: value}))
     assert message.startswith(beginning)
     assert message.endswith(end)
+
+
+HTTP = "{{p: {{type: http, url: 'http://h/', body: '{{question}}', response: {{answer: {}}}}}}}"
+SIMILARITY = "[{{type: similarity, url: 'http://h/', model: m, {}}}]"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        (
+            "targets",
+            HTTP.format("answer"),
+            "targets.p.response.answer: is no JSON pointer; its parts begin with '/', as in /answer or "
+            "/choices/0/text, and '~' is written '~0', got 'answer'",
+        ),
+        (
+            "datasets",
+            "[{huggingface: nobody}]",
+            "datasets[0].huggingface: is no id of a data set on the hub, owner/name, got 'nobody'",
+        ),
+        (
+            "scorers",
+            SIMILARITY.format("name: My-Own"),
+            "scorers[0].name: is no name of a scorer (lower-case letters, digits and underscores, a letter first, at "
+            "most 63), got 'My-Own'",
+        ),
+        ("scorers", SIMILARITY.format("references: [' ']"), "scorers[0].references[0]: is blank, got ' '"),
+        (
+            "corpus_sensor",
+            "{watch: {url: ftp://h}}",
+            "corpus_sensor.watch.url: is no address that begins with http:// or https://, got 'ftp://h'",
+        ),
+        (
+            "corpus_sensor",
+            "{watch: {s3: bucket/prefix}}",
+            "corpus_sensor.watch.s3: is no place on S3, s3://bucket or s3://bucket/prefix, got 'bucket/prefix'",
+        ),
+        # What stands there by mistake may be the secret itself.
+        (
+            "notify",
+            "{kind: slack, url_env: 'https://hooks.example/secret'}",
+            "notify.url_env: is no name of an environment variable (letters, digits and underscores, no digit first)",
+        ),
+        (
+            "report",
+            "{env: QA}",
+            "report.env: is no label of an environment (1 to 32 lower-case letters, digits and hyphens, no hyphen "
+            "first), got 'QA'",
+        ),
+    ],
+)
+def test_a_value_of_the_wrong_form_is_told_the_form_in_words(
+    write_suite: Write, key: str, value: str, message: str
+) -> None:
+    assert fault(write_suite(**{key: value})) == message
+
+
+def test_there_are_words_for_every_pattern_of_a_suite() -> None:
+    patterns = set(re.findall(r'"pattern": ("(?:[^"\\\\]|\\\\.)*")', json.dumps(suite_json_schema())))
+    assert {json.loads(pattern) for pattern in patterns} == set(WORDS)
+
+
+def test_a_header_that_is_a_secret_is_told_how_it_is_written(write_suite: Write) -> None:
+    target = "{p: {type: http, url: 'http://h/', headers: {Authorization: Bearer abc}, response: {answer: /a}}}"
+    advice = "name an environment variable: Authorization: {env: MY_VARIABLE}"
+    assert fault(write_suite(targets=target)).endswith(advice)
 
 
 def test_all_faults_of_a_file_are_listed_at_once(write_suite: Write) -> None:

@@ -102,6 +102,7 @@ def test_the_hash_does_not_see_comments_order_or_spelled_out_defaults(write_suit
         {"targets": "{pipeline: {type: embedded, top_k: 6}}"},
         {"targets": "{other: {type: embedded}}"},
         {"run": "{start_date: 2026-02-01}"},
+        {"datasets": "[{sample: builtin, columns: {id: null}}]"},
     ],
 )
 def test_the_hash_sees_every_value(write_suite: Write, change: dict[str, str]) -> None:

@@ -23,6 +23,7 @@ from rag_eval_assets.recording.cassette.folder import (
     shard_paths,
 )
 from rag_eval_assets.recording.cassette.vectors import IncomparableError, Vector, cosine, unpack
+from rag_eval_assets.wording import counted_doing
 
 PREFER: dict[str, Prefer] = {
     "newest": lambda entries: max(entries, key=lambda entry: (entry.recorded_at, entry.response_sha256)),
@@ -182,7 +183,7 @@ def merge(into: Path, others: list[Path], prefer: Prefer | None = None) -> list[
         if against and prefer is None:
             named = ", ".join(key[:12] for key in sorted(against)[:_NAMED])
             raise ConfigurationError(
-                f"{len(against)} keys are recorded with different answers ({named})",
+                f"{counted_doing(len(against), 'key', 'is', 'are')} recorded with different answers ({named})",
                 fix="Choose with --prefer newest or --prefer oldest; `rag-eval cassette ls` shows when each was made",
             )
         return [name for name in sorted(shards) if write_shard(into / name, shards[name], prefer)]
