@@ -60,6 +60,7 @@ def test_top_k_is_measured_and_its_ways_agree(tmp_path: Path) -> None:
     assert "memory" in printed
 
 
+@pytest.mark.soak
 def test_memory_is_measured_over_stored_tables(tmp_path: Path) -> None:
     results, table = run("benchmarks.scoring", "memory", "--model", "tiny", "--sizes", "2", out=tmp_path / "made.json")
     rows = results["experiments"]["memory"]["rows"]
@@ -68,6 +69,7 @@ def test_memory_is_measured_over_stored_tables(tmp_path: Path) -> None:
     assert "Growth above the model's own size" in table
 
 
+@pytest.mark.soak
 def test_the_parts_of_the_time_are_told(tmp_path: Path) -> None:
     results, table = run("benchmarks.breakdown", "--model", "tiny", "--pairs", "4", out=tmp_path / "made.json")
     parts = ("matrix products", "attention", "normalisation", "matching", "tokens", "cache, written")
@@ -75,6 +77,7 @@ def test_the_parts_of_the_time_are_told(tmp_path: Path) -> None:
     assert "of the best rate of a core" in table
 
 
+@pytest.mark.soak
 def test_parity_is_told_for_pieces_of_the_same_pairs(tmp_path: Path) -> None:
     rows = [{"answer": f"Answer {number}.", "context": f"One {number}. Another {number}."} for number in range(9)]
     data = tmp_path / "rows.parquet"

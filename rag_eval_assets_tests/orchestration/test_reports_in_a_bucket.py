@@ -150,7 +150,7 @@ def test_a_server_stopped_in_the_middle_and_started_later_gets_the_same_bytes(pl
     }, "byte-identical; the first object went with the server that had it"
     # Pushed again: nothing waits; by name, or from a spool that was copied back, it is there already.
     requests = own_reports.requests()
-    assert "already there: 1 reports" in pushed(place)[0]
+    assert "already there: 1 report," in pushed(place)[0]
     assert pushed(place, written.report.run_id)[0].startswith("already there: s3://")
     for path, content in copy.items():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -172,7 +172,7 @@ def test_the_command_says_what_became_of_each_report(place, reports) -> None:
     assert delivered.exit_code == 0
     assert delivered.stdout.startswith(f"delivered: s3://{reports.bucket}/{FOLDER}/{written.report.run_id}.json (")
     again = CliRunner().invoke(app, ["report", "push"])
-    assert (again.exit_code, again.stdout.startswith("nothing waits; already there: 1 reports")) == (0, True)
+    assert (again.exit_code, again.stdout.startswith("nothing waits; already there: 1 report,")) == (0, True)
     with pytest.raises(ConfigurationError, match="neither waits in the spool nor was delivered from here"):
         CliRunner().invoke(app, ["report", "push", "no-such-run"], catch_exceptions=False)
 
