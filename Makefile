@@ -15,14 +15,12 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 # Dagster's usage reports are sent by no command that is started here.
 export DAGSTER_DISABLE_TELEMETRY := 1
 
-# Hundreds of Python processes are started here, many of them by tests; each would compile the same files anew.
+# Hundreds of Python processes are started here, many of them by tests; each would compile the same files anew. What
+# nobody imports is never compiled: pip would spend a minute on it.
 unexport PYTHONDONTWRITEBYTECODE
 
 # Test processes at once: more than the two cores of a small machine, since many tests wait for a process or a clock.
-WORKERS ?= 4
-
-# pip compiles on one core; some packages ship files that no Python 3 compiles.
-COMPILE := $(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true
+WORKERS ?= 6
 
 # Pairs that `make bench` measures.
 SIZES ?= 16 64 250 1000 4000
@@ -63,13 +61,11 @@ clean: ## remove the environment, .rag-eval with all reports, and caches
 $(VENV)/.installed-run: $(VENV)/.made-in $(INPUTS)
 	@echo "Installing the package into $(VENV) (a few minutes the first time) ..."
 	@$(BIN)/python -m pip install -qq --no-compile --disable-pip-version-check -c constraints.txt -e '.[offline]'
-	@$(COMPILE)
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.made-in $(INPUTS)
 	@echo "Installing the package and its test tools into $(VENV) (a few minutes the first time) ..."
 	@$(BIN)/python -m pip install -qq --no-compile --disable-pip-version-check -c constraints.txt -e '.[offline,dev]'
-	@$(COMPILE)
 	@touch $(VENV)/.installed-run $@
 
 ifneq ($(MADE_IN),$(CURDIR))
