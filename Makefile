@@ -20,7 +20,7 @@ export DAGSTER_DISABLE_TELEMETRY := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 # Test processes at once: more than the two cores of a small machine, since many tests wait for a process or a clock.
-WORKERS ?= 6
+WORKERS ?= 4
 
 # Pairs that `make bench` measures.
 SIZES ?= 16 64 250 1000 4000

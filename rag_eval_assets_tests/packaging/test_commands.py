@@ -59,7 +59,7 @@ def planned(folder: Path, target: str) -> str:
     ("target", "commands"),
     [
         ("demo", ["rag-eval run"]),
-        ("test", [*LINT, INSTALL, "python -m pytest -n 6 --dist loadfile --no-loadscope-reorder"]),
+        ("test", [*LINT, INSTALL, "python -m pytest -n 4 --dist loadfile --no-loadscope-reorder"]),
         ("lint", LINT),
         ("ui", ["rag-eval ui"]),
         ("bench", ["python -m benchmarks.scoring --sizes 16 64 250 1000 4000 --out .rag-eval/benchmarks/results.json"]),
