@@ -72,7 +72,7 @@ def load_corpus(suite: LoadedSuite, *, offline: bool = False) -> DocumentSet:
     made = DocumentSet(tuple(documents))
     if not made.documents:
         if corpus.source == "contexts":
-            require_rows(open_data_sets(suite))
+            require_rows(open_data_sets(suite, offline=offline))
         raise ConfigurationError(
             f"suite {suite.name!r}: its corpus ({corpus.source}) holds no document with text",
             fix="Check 'corpus' and, for contexts, the column mapping under 'datasets'",

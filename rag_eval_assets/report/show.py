@@ -78,10 +78,9 @@ def _faults(examples: Sequence[Example]) -> list[Text]:
     """Why calls failed, the most frequent reasons first: a wrong pointer or key fails all rows for one reason."""
     reasons = Counter(example.error for example in examples if example.error)
     lines = [f"    {count} x {error}" for error, count in reasons.most_common(REASONS)]
-    rest = len(reasons) - REASONS
-    return [
-        Text(sanitize(line)) for line in [*lines, *([f"    and {counted(rest, 'other reason')}"] if rest > 0 else [])]
-    ]
+    if len(reasons) > REASONS:
+        lines.append(f"    and {counted(len(reasons) - REASONS, 'other reason')}")
+    return [Text(sanitize(line)) for line in lines]
 
 
 def _retrieval(summary: RetrievalSummary) -> Text:
