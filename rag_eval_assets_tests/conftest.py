@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-pytest_plugins = tuple(f"rag_eval_assets_tests.servers.{name}" for name in ("loopback", "bucket", "programs"))
+pytest_plugins = tuple(f"rag_eval_assets_tests.servers.{name}" for name in ("loopback", "bucket", "programs", "warm"))
 
 MEMORY = Path("/dev/shm")
 """Temporary files lie here where there is room: much of a small run's time is SQLite's waiting for the disk."""

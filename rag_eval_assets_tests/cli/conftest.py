@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -17,13 +16,11 @@ import yaml
 from rag_eval_assets.errors import ConfigurationError
 from rag_eval_assets.weights.resolve import resolve
 
-ROOT = Path(__file__).parents[2]
 ROWS = [
     ("Where does the ferry land?", "It lands at the stone quay.", "The ferry lands at the stone quay of the village."),
     ("When is the mill open?", "The mill is open on Fridays.", "The old mill by the river is open on Fridays."),
     ("Who keeps the archive?", "A teacher keeps it.", "A retired teacher keeps the archive above the bakery."),
 ]
-FORCES_COLOUR = ("FORCE_COLOR", "PY_COLORS", "CLICOLOR_FORCE", "GITHUB_ACTIONS", "TTY_COMPATIBLE")
 
 
 @dataclass
@@ -31,28 +28,24 @@ class Place:
     """A folder with suites, and the home that runs in it write to."""
 
     folder: Path
+    warm: Any = field(repr=False)
     home: Path = field(init=False)
 
     def __post_init__(self) -> None:
         self.home = self.folder / "home"
 
     def environment(self, **variables: str) -> dict[str, str]:
-        kept = {
-            name: value
-            for name, value in os.environ.items()
-            if name not in FORCES_COLOUR and not name.startswith(("RAG_EVAL_", "DAGSTER_"))
-        }
-        # No hub in reach and nothing in its cache: what a test finds is what it has put there.
-        fixed = {"HF_HUB_OFFLINE": "1", "HF_HOME": str(self.folder / "hub"), "COLUMNS": "80", "PYTHONPATH": str(ROOT)}
-        return {**kept, **fixed, "RAG_EVAL_HOME": str(self.home), **variables}
+        return {**self.warm.environment, "RAG_EVAL_HOME": str(self.home), **variables}
 
     @staticmethod
     def command(*arguments: str) -> list[str]:
+        """The words that start a process anew, for what is said about starting and stopping."""
         return [sys.executable, "-m", "rag_eval_assets.cli", *arguments]
 
     def run(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end, in a process that was forked with everything imported."""
         return subprocess.run(
-            self.command(*arguments),
+            self.warm.command("rag-eval", *arguments),
             cwd=self.folder,
             env=self.environment(**variables),
             capture_output=True,
@@ -81,13 +74,13 @@ class Place:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path)
+def place(tmp_path: Path, warm: Any) -> Place:
+    return Place(tmp_path, warm)
 
 
 @pytest.fixture(scope="session")
-def make_place() -> Callable[[Path], Place]:
-    return Place
+def make_place(warm: Any) -> Callable[[Path], Place]:
+    return lambda folder: Place(folder, warm)
 
 
 @pytest.fixture(scope="session")
@@ -114,8 +107,8 @@ class Evaluated:
 
 
 @pytest.fixture(scope="session")
-def evaluated(tmp_path_factory: pytest.TempPathFactory, weights: Path) -> Evaluated:
-    place = Place(tmp_path_factory.mktemp("evaluated"))
+def evaluated(tmp_path_factory: pytest.TempPathFactory, weights: Path, warm: Any) -> Evaluated:
+    place = Place(tmp_path_factory.mktemp("evaluated"), warm)
     targets = {"first": {"type": "embedded"}, "second": {"type": "embedded", "top_k": 2}}
     suite = place.suite(targets=targets)
     process = place.run("run", suite, "--json")

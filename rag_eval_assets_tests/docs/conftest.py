@@ -69,7 +69,6 @@ NOT_RUN = {
 PARAMETERS = {"command": "sh", "snippet": "python", "settings": "yaml", "query": "sql", "data": "json"}
 """Parameter of a test to the language of the blocks that it gets."""
 
-OURS = ("RAG_EVAL_", "DAGSTER_", "HF_", "AWS_")
 SECONDS = 300
 
 
@@ -198,29 +197,12 @@ def docs() -> ModuleType:
 
 
 @pytest.fixture(scope="session")
-def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
+def commands(warm: Any) -> Commands:
     try:
         resolve("all-MiniLM-L6-v2", allow_download=False)
     except ConfigurationError as error:
         pytest.skip(f"needs the weights of all-MiniLM-L6-v2, as in the extra `offline`: {error}")
-    sys.path.insert(0, str(Path(__file__).parent))
-    try:
-        import warm
-    finally:
-        sys.path.pop(0)
-    folder = tmp_path_factory.mktemp("bin")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
-    environment = {
-        **kept,
-        "PATH": os.pathsep.join((str(folder), str(Path(sys.executable).parent), os.environ["PATH"])),
-        "PYTHONPATH": str(ROOT),
-        "COLUMNS": "80",
-        "HF_HUB_OFFLINE": "1",
-        "HF_HOME": str(folder / "hub"),
-        "DAGSTER_DISABLE_TELEMETRY": "1",
-    }
-    with warm.install(folder, environment):
-        yield Commands(environment)
+    return Commands(warm.environment)
 
 
 @pytest.fixture(scope="session")
