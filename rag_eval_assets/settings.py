@@ -5,7 +5,9 @@ A suite is shared between environments; what differs between them stands in `RAG
 
 from __future__ import annotations
 
+import os
 import re
+from functools import lru_cache
 from typing import Literal
 
 from pydantic import Field, ValidationError
@@ -47,14 +49,21 @@ class Settings(BaseSettings):
         Raises:
             ConfigurationError: a variable has a value that cannot be used.
         """
-        try:
-            return cls()
-        except ValidationError as error:
-            faults = [
-                f"{PREFIX}{str(details['loc'][0]).upper()} is {_shown(details['input'])}: {details['msg']}"
-                for details in error.errors(include_url=False)
-            ]
-            raise ConfigurationError("; ".join(faults), fix="Correct it, or unset it") from error
+        return _settings(tuple(sorted(item for item in os.environ.items() if item[0].upper().startswith(PREFIX))))
+
+
+@lru_cache(maxsize=8)
+def _settings(variables: tuple[tuple[str, str], ...]) -> Settings:
+    """Kept while they are the same: every asset and check asks, and reading them costs more than a small table."""
+    del variables
+    try:
+        return Settings()
+    except ValidationError as error:
+        faults = [
+            f"{PREFIX}{str(details['loc'][0]).upper()} is {_shown(details['input'])}: {details['msg']}"
+            for details in error.errors(include_url=False)
+        ]
+        raise ConfigurationError("; ".join(faults), fix="Correct it, or unset it") from error
 
 
 def _shown(value: object) -> str:

@@ -13,16 +13,16 @@ import urllib.request
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Self
-
-import aiohttp
-import yarl
+from typing import TYPE_CHECKING, Any, Self
 
 from rag_eval_assets import __version__
 from rag_eval_assets.errors import ConfigurationError
 from rag_eval_assets.recording.calls import CallError
 from rag_eval_assets.recording.retries import RetryPolicy
 from rag_eval_assets.recording.secrets import Redactor, secret_value
+
+if TYPE_CHECKING:
+    import aiohttp
 
 USER_AGENT = f"rag-eval/{__version__}"
 
@@ -169,6 +169,8 @@ class Transport:
     async def _attempt(
         self, request: HttpRequest, policy: RetryPolicy, attempt: int, shown: str
     ) -> HttpResponse | _Failure:
+        import aiohttp
+
         started = time.perf_counter()
         try:
             async with asyncio.timeout(policy.timeout_seconds), self._open(request) as response:
@@ -189,6 +191,9 @@ class Transport:
         return HttpResponse(status, headers, self.redactor.body(body), attempt, latency_ms, shown, self.redactor)
 
     def _open(self, request: HttpRequest) -> aiohttp.client._RequestContextManager:  # pyright: ignore[reportPrivateUsage]
+        import aiohttp
+        import yarl
+
         if self._session is None:
             # No cookies: an answer must not depend on the questions before it.
             self._session = aiohttp.ClientSession(
@@ -266,6 +271,8 @@ def excerpt(body: bytes) -> str:
 
 def _reason(error: Exception) -> str:
     """Why a connection failed, without the addresses that the library's own texts hold."""
+    import aiohttp
+
     cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
     if isinstance(cause, aiohttp.ClientPayloadError):
         return "the connection was dropped in the middle of the answer"

@@ -30,7 +30,9 @@ def score_chart(values: Mapping[str, Sequence[float]], trend: Mapping[str, Point
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8, 2.4), dpi=80, layout="constrained")
+    # Margins are given: to have them computed would draw everything twice.
+    figure = Figure(figsize=(8, 2.4), dpi=80)
+    figure.subplots_adjust(left=0.06, right=0.965, bottom=0.1, top=0.89, wspace=0.17)
     FigureCanvasAgg(figure)
     spread, course = figure.subplots(1, 2)
     _draw_spread(spread, values)
@@ -66,6 +68,7 @@ def _draw_course(axes: Any, trend: Mapping[str, Point]) -> None:
             axes.plot(places, means, STYLES[name], color=colour, marker=".", linewidth=1.5, label=name)
     shown = sorted({0, len(dates) // 2, len(dates) - 1}) if dates else []
     axes.set_xticks(shown, [dates[place] for place in shown])
+    axes.ticklabel_format(axis="y", useOffset=False)
     axes.set_title("by run date", fontsize=9)
     _finish(axes)
 
