@@ -35,8 +35,14 @@ help: ## list the targets
 demo: $(VENV)/.installed-run ## evaluate the bundled suite and say where the report lies
 	$(BIN)/rag-eval run
 
-test: $(VENV)/.installed-dev lint ## lint, type check, and run every test
+test: $(VENV)/.installed-dev ## lint, type check, and run every test
 	@.ci/install-debian-packages
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	@# What the tests import is compiled beside the type check; else every test process would do that for itself.
+	$(BIN)/pyright --pythonpath $(BIN)/python & types=$$!; [ -e $(VENV)/.compiled ] || { \
+	  $(BIN)/python rag_eval_assets_tests/servers/warm.py >/dev/null && \
+	  $(BIN)/python -m pytest --collect-only -qq >/dev/null && touch $(VENV)/.compiled; }; wait $$types
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 soak: $(VENV)/.installed-dev ## the tests that take minutes: runs killed at many moments

@@ -177,7 +177,7 @@ def warm_up() -> None:
         resolve("all-MiniLM-L6-v2", allow_download=False)
     except ConfigurationError:
         return
-    rag_eval_assets.score(["warm"], ["up"], models={"bertscore": "all-MiniLM-L6-v2"})
+    rag_eval_assets.score(["warm"], ["up"], models={"bertscore": "all-MiniLM-L6-v2"}, cache=False)
 
     async def ask() -> None:
         suite = load_suite("embedded")
@@ -286,6 +286,8 @@ def _call(name: str, arguments: list[str]) -> None:
 
 if __name__ == "__main__":
     warm_up()
+    if len(sys.argv) == 1:  # that was all: everything is compiled now
+        sys.exit()
     gc.freeze()  # a collection in a forked process would touch, and so copy, all of the memory
     serve(listen(sys.argv[1]))
     Path(sys.argv[1]).unlink()
