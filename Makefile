@@ -22,6 +22,10 @@ unexport PYTHONDONTWRITEBYTECODE
 # Test processes at once: more than the two cores of a small machine, since many tests wait for a process or a clock.
 WORKERS ?= 4
 
+# After an installation, beside the type check: compiles what tests import. Each test process would do that for itself.
+COMPILE := { $(BIN)/python -m rag_eval_assets_tests.servers.warm && $(BIN)/python -m pytest --collect-only -qq \
+  && touch $(VENV)/.compiled; } >/dev/null
+
 # Pairs that `make bench` measures.
 SIZES ?= 16 64 250 1000 4000
 
@@ -39,10 +43,7 @@ test: $(VENV)/.installed-dev ## lint, type check, and run every test
 	@.ci/install-debian-packages
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	@# What the tests import is compiled beside the type check; else every test process would do that for itself.
-	$(BIN)/pyright --pythonpath $(BIN)/python & types=$$!; [ -e $(VENV)/.compiled ] || { \
-	  $(BIN)/python rag_eval_assets_tests/servers/warm.py >/dev/null && \
-	  $(BIN)/python -m pytest --collect-only -qq >/dev/null && touch $(VENV)/.compiled; }; wait $$types
+	$(BIN)/pyright --pythonpath $(BIN)/python & types=$$!; [ -e $(VENV)/.compiled ] || $(COMPILE); wait $$types
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 soak: $(VENV)/.installed-dev ## the tests that take minutes: runs killed at many moments

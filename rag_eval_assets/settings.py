@@ -60,10 +60,15 @@ def _settings(variables: tuple[tuple[str, str], ...]) -> Settings:
         return Settings()
     except ValidationError as error:
         faults = [
-            f"{PREFIX}{str(details['loc'][0]).upper()} is {_shown(details['input'])}: {details['msg']}"
+            _fault(PREFIX + str(details["loc"][0]).upper(), _shown(details["input"]), details["msg"])
             for details in error.errors(include_url=False)
         ]
         raise ConfigurationError("; ".join(faults), fix="Correct it, or unset it") from error
+
+
+def _fault(variable: str, value: str, message: str) -> str:
+    # Our own checks say what a value is not; those of pydantic what it should be.
+    return f"{variable}: {value} {message}" if message.startswith("is ") else f"{variable} is {value}: {message}"
 
 
 def _shown(value: object) -> str:

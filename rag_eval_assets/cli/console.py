@@ -36,7 +36,9 @@ def stdout() -> Console:
 def stderr() -> Console:
     """The console for people: progress, errors, what is going on."""
     try:
-        stream = os.fdopen(os.dup(sys.__stderr__.fileno() if sys.__stderr__ else 2), "w", encoding="utf-8", buffering=1)
+        copy = os.dup(sys.__stderr__.fileno() if sys.__stderr__ else 2)
+        # Open as long as the process is.
+        stream = os.fdopen(copy, "w", encoding="utf-8", buffering=1, closefd=False)
     except (OSError, ValueError):
         return Console(stderr=True, highlight=False, emoji=False)
     return Console(file=stream, highlight=False, emoji=False)

@@ -23,10 +23,10 @@ from rag_eval_assets.errors import ConfigurationError
 from rag_eval_assets.suite.load import DATA_ENDINGS, parse_suite
 
 FURTHER_NAMES: dict[str, tuple[str, ...]] = {
-    "question": ("query", "prompt", "user_input", "user_query", "user_question"),
+    "question": ("query", "prompt", "user_input", "user_query", "user_question", "q"),
     "reference_answer": (
         *("expected_answer", "expected_output", "expected_response", "correct_answer", "ground_truth"),
-        *("gold", "gold_answer", "golden_answer", "ideal", "ideal_answer", "target"),
+        *("gold", "gold_answer", "golden_answer", "ideal", "ideal_answer", "target", "a"),
     ),
     "context": ("source_text", "document_text", "passage", "paragraph", "text", "content"),
     "id": ("question_id", "example_id", "row_id", "uuid", "key"),

@@ -37,6 +37,7 @@ def start(tmp_path: Path) -> Start:
         ["question", "answer", "context"],
         ["Question", "Expected answer", "Source text"],
         ["user_input", "reference", "context"],
+        ["q", "a", "context"],
         ["input", "expected_output", "passage"],
         [" query", "ground truth", "TEXT"],
         ["no", "question", "context"],

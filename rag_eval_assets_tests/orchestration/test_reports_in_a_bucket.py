@@ -199,14 +199,14 @@ def test_a_pointer_that_cannot_be_written_leaves_the_report_to_the_retry(place, 
 @pytest.mark.parametrize(
     ("variable", "value", "message"),
     [
-        ("RAG_EVAL_ENV", "../../x", r"RAG_EVAL_ENV is '../../x': is no label of an environment"),
-        ("RAG_EVAL_REPORT_BUCKET", "Not_A_Bucket", r"RAG_EVAL_REPORT_BUCKET is 'Not_A_Bucket': is no name of a bucket"),
+        ("RAG_EVAL_ENV", "../../x", r"RAG_EVAL_ENV: '../../x' is no label of an environment"),
+        ("RAG_EVAL_REPORT_BUCKET", "Not_A_Bucket", r"RAG_EVAL_REPORT_BUCKET: 'Not_A_Bucket' is no name of a bucket"),
         ("RAG_EVAL_REPORT_BUCKET", "192.168.5.4", r"must not look like an IP address"),
         ("RAG_EVAL_S3_REGION", "", r"no region is known for bucket 'rag-eval-\w+' of the reports"),
-        ("RAG_EVAL_S3_ENDPOINT", "127.0.0.1:9000", r"RAG_EVAL_S3_ENDPOINT is '127.0.0.1:9000': is no endpoint"),
+        ("RAG_EVAL_S3_ENDPOINT", "127.0.0.1:9000", r"RAG_EVAL_S3_ENDPOINT: '127.0.0.1:9000' is no endpoint"),
         ("RAG_EVAL_REPORT_PROFILE", "nobody", r"AWS profile 'nobody' is in no AWS configuration file"),
         ("AWS_ACCESS_KEY_ID", None, r"no AWS credentials were found"),
-        ("RAG_EVAL_TABLES", "s3://bucket", r"RAG_EVAL_TABLES is 's3://bucket': is no place on S3"),
+        ("RAG_EVAL_TABLES", "s3://bucket", r"RAG_EVAL_TABLES: 's3://bucket' is no place on S3"),
     ],
 )
 def test_a_setting_that_cannot_be_used_is_refused_before_anything_is_asked(

@@ -118,8 +118,8 @@ def test_the_store_is_the_bucket_where_the_variable_is_set(reports, roles, place
     ("variable", "value", "message"),
     [
         ("RAG_EVAL_S3_REGION", "", "no region is known for bucket 'rag-eval-.*' of RAG_EVAL_TABLES"),
-        ("RAG_EVAL_TABLES", "s3://b/x", "RAG_EVAL_TABLES is 's3://b/x': is no name of a bucket"),
-        ("RAG_EVAL_TABLES", "/tables", "RAG_EVAL_TABLES is '/tables': is no place on S3"),
+        ("RAG_EVAL_TABLES", "s3://b/x", "RAG_EVAL_TABLES: 's3://b/x' is no name of a bucket"),
+        ("RAG_EVAL_TABLES", "/tables", "RAG_EVAL_TABLES: '/tables' is no place on S3"),
         ("RAG_EVAL_TABLES", "s3://bucket/a/../b", "is no place on S3"),
         ("RAG_EVAL_S3_ADDRESSING", "host", "RAG_EVAL_S3_ADDRESSING is 'host'"),
     ],

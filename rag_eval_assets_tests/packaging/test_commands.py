@@ -59,7 +59,7 @@ def planned(folder: Path, target: str) -> str:
     ("target", "commands"),
     [
         ("demo", ["rag-eval run"]),
-        ("test", [*LINT, INSTALL, "python -m pytest -n 4 --dist loadfile --no-loadscope-reorder"]),
+        ("test", [INSTALL, *LINT, "python -m pytest -n 4 --dist loadfile --no-loadscope-reorder"]),
         ("lint", LINT),
         ("ui", ["rag-eval ui"]),
         ("bench", ["python -m benchmarks.scoring --sizes 16 64 250 1000 4000 --out .rag-eval/benchmarks/results.json"]),
@@ -70,7 +70,27 @@ def test_a_target_runs_its_commands_in_order_and_nothing_else_once_installed(
 ) -> None:
     pretend_installed(checkout, ".installed-run", ".installed-dev")
     wanted = [command if command == INSTALL else f".venv/bin/{command}" for command in commands]
-    assert planned(checkout, target).splitlines() == wanted
+    plan = re.sub(r" & types=.*; wait \$types$", "", planned(checkout, target), flags=re.MULTILINE)
+    assert plan.splitlines() == wanted
+
+
+def test_what_tests_import_is_compiled_once_and_a_fault_of_types_stops_the_tests(checkout: Path) -> None:
+    pretend_installed(checkout, ".installed-run", ".installed-dev")
+    told = checkout / "told"
+    for name, line in (("ruff", "exit 0"), ("pyright", 'exit "${TYPES:-0}"'), ("python", f'echo "$*" >>"{told}"')):
+        program = checkout / ".venv" / "bin" / name
+        program.parent.mkdir(exist_ok=True)
+        program.write_text(f"#!/bin/sh\n{line}\n")
+        program.chmod(0o755)
+    (checkout / ".ci").mkdir()
+    (checkout / INSTALL).symlink_to("/bin/true")
+    assert make(checkout, "test").returncode == 0
+    first = told.read_text().splitlines()
+    assert [line.split()[:3] for line in first[-2:]] == [["-m", "pytest", "--collect-only"], ["-m", "pytest", "-n"]]
+    assert make(checkout, "test").returncode == 0
+    assert told.read_text().splitlines() == [*first, first[-1]]
+    assert make(checkout, "test", TYPES="1").returncode != 0
+    assert told.read_text().splitlines() == [*first, first[-1]]
 
 
 def test_demo_in_a_fresh_clone_makes_the_environment_and_installs_the_offline_extra_alone(checkout: Path) -> None:

@@ -171,7 +171,9 @@ def warm_up() -> None:
     from rag_eval_assets.suite.load import load_suite
     from rag_eval_assets.targets.registry import open_target
     from rag_eval_assets.weights.resolve import resolve
+    from rag_eval_assets_tests.servers.engines import keep_engines
 
+    keep_engines()
     del dagster, dagster_dg_cli, duckdb, pd
     try:
         resolve("all-MiniLM-L6-v2", allow_download=False)
