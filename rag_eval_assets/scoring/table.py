@@ -1,4 +1,5 @@
 """Scores a table of generated answers against the examples that they answer."""
+# pyright: reportUnknownMemberType=false
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from dataclasses import asdict
 from typing import Any, cast
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rag_eval_assets import progress
 from rag_eval_assets.compute import Worker, map_batches
@@ -64,18 +66,15 @@ class _References:
     """The reference answer of each answer. Texts stay in their table until a batch asks for its own."""
 
     def __init__(self, examples: pa.Table) -> None:
-        ids = cast("list[str]", examples["example_id"].to_pylist())
-        self._rows = {example_id: row for row, example_id in enumerate(ids)}
-        if len(self._rows) != len(ids):
-            twice = Counter(ids).most_common(1)[0][0]
+        self._ids: Any = examples["example_id"].combine_chunks()
+        if pc.count_distinct(self._ids).as_py() != len(self._ids):
+            twice = Counter(cast("list[str]", self._ids.to_pylist())).most_common(1)[0][0]
             raise InfrastructureError(f"eval_examples holds example_id {twice!r} more than once")
         self._texts = examples["reference_answer"]
 
     def of(self, answers: pa.Table) -> list[str | None]:
         """Those of a batch of answers, in its order."""
-        ids = cast("list[str]", answers["example_id"].to_pylist())
-        rows = pa.array([self._rows[example_id] for example_id in ids], pa.int64())
-        return cast("list[str | None]", self._texts.take(rows).to_pylist())
+        return cast("list[str | None]", self._texts.take(self._rows(answers)).to_pylist())
 
     def each(self, answers: pa.Table) -> Iterator[str | None]:
         """Those of all answers, in their order."""
@@ -84,12 +83,17 @@ class _References:
 
     def require(self, answers: pa.Table) -> None:
         """Refuse answers to examples that are not there."""
-        for example_id in answers["example_id"].to_pylist():
-            if example_id not in self._rows:
-                raise InfrastructureError(
-                    f"generated_answers holds example_id {example_id!r}, which eval_examples does not",
-                    fix="Materialize generated_answers again after eval_examples",
-                )
+        rows = self._rows(answers)
+        if rows.null_count:
+            unknown: object = answers["example_id"].filter(rows.is_null())[0].as_py()
+            raise InfrastructureError(
+                f"generated_answers holds example_id {unknown!r}, which eval_examples does not",
+                fix="Materialize generated_answers again after eval_examples",
+            )
+
+    def _rows(self, answers: pa.Table) -> Any:
+        """Row of each answer's example; null where there is none."""
+        return pc.index_in(answers["example_id"], value_set=self._ids)
 
 
 def _worker(scorer: Scorer, references: _References, advance: Advance) -> Worker:

@@ -46,7 +46,8 @@ def read_parquet(source: Path | pa.NativeFile, columns: Sequence[str] | None = N
         OSError: the file cannot be read.
         pa.ArrowInvalid: it is no Parquet.
     """
-    with pq.ParquetFile(source, pre_buffer=True) as file:
+    # Fetched ahead from afar alone: of a file here, that would be in memory beside the rows.
+    with pq.ParquetFile(source, pre_buffer=not isinstance(source, Path)) as file:
         # In this thread alone: each other one would keep memory of its own from then on, a multiple of small tables.
         return file.read(columns=None if columns is None else list(columns), use_threads=False)
 
